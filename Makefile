@@ -1,0 +1,42 @@
+# Everything sets itself up in .venv; only Python 3.11 or newer and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+XDIST ?= 2
+
+.PHONY: help demo test test-slow check lint types benchmark clean
+
+help:  ## what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else f"Python 3.11 or newer is needed, got {v[0]}.{v[1]}. Try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## simulate Heston, profile its exact likelihood, draw a picture (out/demo)
+	$(BIN)/fokkerflow demo --out out/demo
+
+test: $(READY)  ## the test suite (a few minutes on two cores)
+	$(BIN)/python -m pytest -n $(XDIST) -m 'not slow'
+
+test-slow: $(READY)  ## heavy statistical and accuracy runs
+	$(BIN)/python -m pytest -n $(XDIST) -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+check: lint types test  ## lint, types and tests: what CI runs
+
+benchmark: $(READY)  ## every benchmark; prints, and records into benchmarks/results
+	for f in benchmarks/*.py; do $(BIN)/python $$f --record || exit 1; done
+
+clean:  ## remove everything that was made
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,62 @@
+"""Bayesian inference for stochastic differential equations, with transition densities learned once.
+
+Public names are loaded when they are first used, so that importing the package is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fokkerflow._version import __version__
+
+if TYPE_CHECKING:
+    from fokkerflow.densities import Density as Density
+    from fokkerflow.densities import density as density
+    from fokkerflow.densities import methods as methods
+    from fokkerflow.inference.likelihood import log_likelihood as log_likelihood
+    from fokkerflow.inference.likelihood import log_likelihoods as log_likelihoods
+    from fokkerflow.sde import BDFS as BDFS
+    from fokkerflow.sde import CIR as CIR
+    from fokkerflow.sde import GBM as GBM
+    from fokkerflow.sde import MODELS as MODELS
+    from fokkerflow.sde import OU as OU
+    from fokkerflow.sde import SDE as SDE
+    from fokkerflow.sde import SVCEV as SVCEV
+    from fokkerflow.sde import Constraint as Constraint
+    from fokkerflow.sde import ConstraintError as ConstraintError
+    from fokkerflow.sde import Domain as Domain
+    from fokkerflow.sde import DoubleWell as DoubleWell
+    from fokkerflow.sde import Heston as Heston
+    from fokkerflow.sde import Jacobi as Jacobi
+    from fokkerflow.sde import SeasonalOU as SeasonalOU
+    from fokkerflow.sde import Series as Series
+    from fokkerflow.sde import from_functions as from_functions
+    from fokkerflow.sde import moments as moments
+    from fokkerflow.sde import simulate as simulate
+    from fokkerflow.sde import simulate_paths as simulate_paths
+
+_SDE = (
+    "BDFS", "CIR", "GBM", "MODELS", "OU", "SDE", "SVCEV", "Constraint", "ConstraintError", "Domain", "DoubleWell", "Heston",
+    "Jacobi", "SeasonalOU", "Series", "from_functions", "moments", "simulate", "simulate_paths",
+)  # fmt: skip
+_HOME = {
+    **dict.fromkeys(_SDE, "fokkerflow.sde"),
+    **dict.fromkeys(("Density", "density", "methods"), "fokkerflow.densities"),
+    **dict.fromkeys(("log_likelihood", "log_likelihoods"), "fokkerflow.inference.likelihood"),
+}
+_STAGES = ("sde", "fokker_planck", "flow", "densities", "inference", "report")
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _STAGES:
+        return importlib.import_module(f"fokkerflow.{name}")
+    raise AttributeError(f"module 'fokkerflow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_STAGES])

@@ -1,0 +1,7 @@
+"""Transition densities behind one interface: exact ones here, others beside them."""
+
+from fokkerflow.densities import cir, gaussian, heston  # noqa: F401  each registers its densities
+from fokkerflow.densities.density import Density
+from fokkerflow.densities.registry import density, methods
+
+__all__ = ["Density", "density", "methods"]

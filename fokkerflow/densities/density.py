@@ -1,0 +1,147 @@
+"""The one interface of a transition density p(x1 | x0, dt, params): trained, exact or approximate.
+
+A concrete density implements one unbatched JAX function, `log_density`, for arguments that are known to be valid.
+Everything around it (names, shapes, domains, constraints, precision, batching) is written once, here.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from fokkerflow._precision import in_float64
+from fokkerflow.sde.model import SDE, Parameters, Scalar, State
+from fokkerflow.sde.validation import (
+    check_parameters,
+    check_state,
+    inside_domain,
+    is_traced,
+    parameter_vector,
+    state_vector,
+    valid_parameters,
+)
+
+
+class Density(eqx.Module):
+    """A transition density of an SDE.
+
+    Subclasses implement `log_density`; users call `log_prob` or `log_prob_batch`.
+
+    **Attributes:**
+
+    - `sde`: the model whose density this is.
+    """
+
+    sde: eqx.AbstractVar[SDE]
+
+    @abc.abstractmethod
+    def log_density(self, x1: State, x0: State, dt: Scalar, p: Parameters, t0: Scalar) -> Scalar:
+        """log p(X_{t0+dt} = x1 | X_{t0} = x0) for float64 arguments inside domain and constraint."""
+
+    def log_prob(self, x1: Any, x0: Any, dt: Any, params: Any, t0: Any = 0.0) -> Scalar:
+        """The log transition density of one transition; safe under `jax.jit`, `jax.vmap` and `jax.grad`.
+
+        **Arguments:**
+
+        - `x1`: the new state, of shape ``(d,)``. A state outside the domain has log density -inf.
+        - `x0`: the state that it starts from, inside the domain.
+        - `dt`: the time between them, positive.
+        - `params`: an array in model order, or a mapping from parameter names to values.
+        - `t0`: the time of `x0`; it matters for non-autonomous models only.
+
+        **Returns:** a float64 scalar.
+
+        **Raises:** ValueError, naming the culprit, for wrong shapes, unknown names, ``dt <= 0``, `x0` outside the domain or
+        parameters that break a constraint. Values that are being traced by JAX cannot raise: they give -inf.
+        """
+        arguments = self._checked(x1, x0, dt, params, t0)
+        for value, ndim, what in zip(arguments, (1, 1, 0, 1, 0), ("x1", "x0", "dt", "params", "t0"), strict=True):
+            if jnp.ndim(value) != ndim:
+                raise ValueError(
+                    f"{what} has shape {jnp.shape(value)}: log_prob takes one transition. "
+                    "Use log_prob_batch for arrays of transitions, or jax.vmap."
+                )
+        return _one(self, *arguments)
+
+    def log_prob_batch(self, x1: Any, x0: Any, dt: Any, params: Any, t0: Any = 0.0) -> Float[Array, "*batch"]:
+        """`log_prob` over any leading axes, which broadcast against each other; compiled once per shape."""
+        arguments = self._checked(x1, x0, dt, params, t0)
+        return _many(self, *arguments)
+
+    def _checked(self, x1: Any, x0: Any, dt: Any, params: Any, t0: Any) -> tuple[Any, Any, Any, Any, Any]:
+        sde = self.sde
+        x1, x0 = state_vector(sde, x1, "x1"), state_vector(sde, x0, "x0")
+        p = parameter_vector(sde, params)
+        dt, t0 = (v if is_traced(v) else np.asarray(v, np.float64) for v in (dt, t0))
+        if not is_traced(x0):
+            check_state(sde, x0, "x0")
+        if not is_traced(p):
+            check_parameters(sde, p)
+        if not is_traced(dt) and not np.all((dt > 0) & np.isfinite(dt)):
+            bad = dt[~((dt > 0) & np.isfinite(dt))].flat[0]
+            raise ValueError(f"{type(sde).__name__}: got dt = {bad:g}, expected a positive, finite time.")
+        return x1, x0, dt, p, t0
+
+
+@in_float64
+def _one(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Scalar:
+    if is_traced(x1, x0, dt, p, t0):
+        return _guarded(density, x1, x0, dt, p, t0)
+    return _compiled(density, x1, x0, dt, p, t0)
+
+
+@in_float64
+def _many(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Float[Array, "*batch"]:
+    return _compiled_batch(density, x1, x0, dt, p, t0)
+
+
+def _guarded(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Scalar:
+    """-inf outside domain and constraint; the density is evaluated at a harmless point there, so gradients stay finite."""
+    sde = density.sde
+    ok: Bool[Array, ""] = (
+        inside_domain(sde, x1) & inside_domain(sde, x0) & (dt > 0) & jnp.isfinite(dt) & valid_parameters(sde, p)
+    )
+    start = jnp.array(sde.start)
+    typical = jnp.array([sde.typical[name] for name in sde.parameters])
+    value = density.log_density(
+        jnp.where(ok, x1, start),
+        jnp.where(ok, x0, start),
+        jnp.where(ok, dt, 1.0),
+        jnp.where(ok, p, typical),
+        t0,
+    )
+    return jnp.where(ok, value, -jnp.inf)
+
+
+@eqx.filter_jit
+def _compiled(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Scalar:
+    return _guarded(density, x1, x0, dt, p, t0)
+
+
+@eqx.filter_jit
+def _compiled_batch(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Float[Array, "*batch"]:
+    """One vmap per leading axis; an axis that an argument lacks is not batched, so shared work is done once."""
+    arguments = (x1, x0, dt, p, t0)
+    core = (1, 1, 0, 1, 0)
+    batch = jnp.broadcast_shapes(*(jnp.shape(a)[: jnp.ndim(a) - c] for a, c in zip(arguments, core, strict=True)))
+    function = jax.tree_util.Partial(_guarded, density)
+    squeezed = []
+    in_axes_per_level: list[list[int | None]] = [[] for _ in batch]
+    for a, c in zip(arguments, core, strict=True):
+        a = jnp.asarray(a)
+        lead = a.shape[: a.ndim - c]
+        lead = (1,) * (len(batch) - len(lead)) + lead
+        for level, size in enumerate(lead):
+            in_axes_per_level[level].append(None if size == 1 else 0)
+        squeezed.append(a.reshape(tuple(s for s in lead if s != 1) + a.shape[a.ndim - c :]))
+    for level in reversed(range(len(batch))):
+        axes = tuple(in_axes_per_level[level])
+        if any(axis is not None for axis in axes):
+            function = jax.vmap(function, in_axes=axes)
+    return jnp.reshape(function(*squeezed), batch)

@@ -1,0 +1,41 @@
+"""One look for all figures: quiet axes, colours that survive greyscale and colour blindness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+INK = "#1f2937"
+MUTED = "#6b7280"
+BLUE = "#2563eb"
+ORANGE = "#ea580c"
+GREEN = "#059669"
+
+_STYLE = {
+    "figure.dpi": 130,
+    "figure.facecolor": "white",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": "#d1d5db",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#eef0f3",
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "text.color": INK,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw inside this context; the user's own matplotlib settings are left alone."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):
+        yield

@@ -1,0 +1,12 @@
+"""Tests run in JAX's 64-bit mode; those that are about the other mode switch it off themselves."""
+
+import jax
+import numpy as np
+import pytest
+
+jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20260101)
