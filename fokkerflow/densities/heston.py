@@ -25,6 +25,7 @@ REACH = 11.2
 """Trapezoidal nodes on half the contour, and how far they reach in widths of the saddle. The integrand decays like a Gaussian
 in most cases (8.6 would do), but more slowly close to the Feller limit; together they keep the error below 3e-10."""
 NEWTON_STEPS = 4
+_TINY = 1e-300
 
 
 @register("exact", Heston)
@@ -57,7 +58,9 @@ class HestonDensity(Density):
         exponent, factor = killed_transition(v1, v0, dt, alpha, beta, sigma, u * (r * u / 2 - 1j * c))
         exponent = exponent - 1j * u * distance
         peak = jax.lax.stop_gradient(jnp.max(exponent.real))
-        return peak + jnp.log(jnp.sum((factor * jnp.exp(exponent - peak) * weight).real))
+        total = jnp.sum((factor * jnp.exp(exponent - peak) * weight).real)
+        # Where log p is below -1e12 or so, the phases are rounding noise; the peak alone still has twelve digits.
+        return peak + jnp.log(jnp.maximum(total, _TINY))
 
 
 class _Saddle(NamedTuple):
@@ -119,16 +122,17 @@ def _saddle(
 
 def _mean_integral(q: Scalar, a0: Scalar, a1: Scalar, dimension: Scalar) -> Scalar:
     """E[I] under the law tilted to q, times 2 / (sigma dt)^2, from derivatives of w = g / sinh g and g coth g in q = g^2."""
-    ratio = _coth_ratio(q)
-    coth = 1 + q * ratio
-    bessel = jnp.sqrt(dimension**2 + 4 * a0 * a1 * (coth**2 - q))
-    return ((a0 + a1) * (1 - coth * ratio) + bessel * ratio) / 2
+    ratio, w2 = _hyperbolic(q)
+    bessel = jnp.sqrt(dimension**2 + 4 * a0 * a1 * w2)
+    return ((a0 + a1) * (1 - (1 + q * ratio) * ratio) + bessel * ratio) / 2
 
 
-def _coth_ratio(q: Scalar) -> Scalar:
-    """(g coth g - 1) / g^2 for g^2 = q > -pi^2; real for negative q too, where it is (1 - h cot h) / h^2, h^2 = -q."""
+def _hyperbolic(q: Scalar) -> tuple[Scalar, Scalar]:
+    """(g coth g - 1) / g^2 and (g / sinh g)^2 for g^2 = q > -pi^2, real for negative q too; good to ten digits."""
     small, positive = jnp.abs(q) < 1e-2, q > 0
     g = jnp.sqrt(jnp.where(small, 1.0, jnp.abs(q)))
-    coth = jnp.where(positive, g / jnp.tanh(g), g / jnp.tan(jnp.where(positive, 1.0, g)))
-    series = 1 / 3 - q / 45 + 2 * q**2 / 945
-    return jnp.where(small, series, (coth - 1) / jnp.where(small, 1.0, q))
+    h = jnp.where(positive, 1.0, g)
+    coth = jnp.where(positive, g / jnp.tanh(g), h / jnp.tan(h))
+    w = jnp.where(positive, -2 * g * jnp.exp(-g) / jnp.expm1(-2 * g), h / jnp.sin(h))
+    ratio = jnp.where(small, 1 / 3 - q / 45 + 2 * q**2 / 945, (coth - 1) / jnp.where(small, 1.0, q))
+    return ratio, jnp.where(small, 1 - q / 3 + q**2 / 15, w**2)

@@ -13,10 +13,10 @@ from jaxtyping import Array, Complex, Float
 Number: TypeAlias = Float[Array, "*s"] | Complex[Array, "*s"]
 """Real for a density, complex for its transform; one code serves both."""
 
-SHIFT = 24
+SHIFT = 40
 """Orders between the one wanted and the one where the expansion starts; see `bessel_factor`."""
-TERMS = 9
-"""Terms of the expansion. At order `SHIFT` the first one left out is below 1e-14."""
+TERMS = 7
+"""Terms of the expansion. At order `SHIFT`, the smallest that it is used at, they leave an error of 2e-13."""
 
 
 @jax.custom_jvp
@@ -35,7 +35,8 @@ def bessel_factor(order: Float[Array, ""], root: Number) -> Number:
     - `order`: nu > -1.
     - `root`: S. Complex values are fine while z^2 stays away from the cut ``z^2 < -m^2`` of S.
 
-    **Returns:** F, with a relative error of a few 1e-15 for nu from 0 to 1e7 and z from 0 to 1e9.
+    **Returns:** F. The relative error is below 2e-13 for real z and |arg z| < 0.5, below 5e-11 for |arg z| < 0.9, whatever the
+    order and the size of z; usually it is 1e-15.
 
     **Reference:** Olver (1974), Asymptotics and Special Functions, chapter 10, (7.13); DLMF 10.41.3, 10.41.5 and 10.29.1.
     """
@@ -52,9 +53,9 @@ def bessel_factor(order: Float[Array, ""], root: Number) -> Number:
 def _bessel_factor_jvp(primals: tuple[Array, Number], tangents: tuple[Array, Number]) -> tuple[Number, Number]:
     # Two partial derivatives by forward mode: a reverse pass then never has to go through sums and recurrence.
     order, root = primals
-    value, push = jax.linearize(bessel_factor.fun, order, root)
-    ones, zeros = jnp.ones_like(order), jnp.zeros_like(order)
-    by_order, by_root = jax.vmap(push)(jnp.stack([ones, zeros]), jnp.stack([jnp.zeros_like(root), jnp.ones_like(root)]))
+    plain = bessel_factor.fun
+    value, by_order = jax.jvp(lambda n: plain(n, root), (order,), (jnp.ones_like(order),))
+    _, by_root = jax.jvp(lambda s: plain(order, s), (root,), (jnp.ones_like(root),))
     return value, by_order * tangents[0] + by_root * tangents[1]
 
 

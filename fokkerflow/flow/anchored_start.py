@@ -34,7 +34,7 @@ _SMALLEST_RESIDUAL = 1e-12  # variance share, should a correlation round to one
 
 
 class Anchor(NamedTuple):
-    """The Gaussian that the flow starts from: mean, standard deviations, and the regression of each coordinate on its parents."""
+    """The Gaussian that the flow starts from: mean, standard deviations, and each coordinate's regression on its parents."""
 
     mean: State
     sd: State
@@ -150,11 +150,11 @@ class AnchoredStart(Start):
         return _EARLIER_BOUND * jnp.tanh(value / _EARLIER_BOUND)
 
 
-def _gauss_hermite(components: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _gauss_hermite(components: int, spread: float) -> tuple[Array, Array, float]:
     """Log weights, means and log width of a mixture of equally wide Gaussians with the first 2k - 1 moments of N(0, 1)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(components)
     spread = spread if components > 1 else 0.0
-    return np.log(weights / weights.sum()), spread * nodes, 0.5 * math.log1p(-(spread**2))
+    return jnp.log(weights / weights.sum()), jnp.asarray(spread * nodes), 0.5 * math.log1p(-(spread**2))
 
 
 def _anchor(sde: SDE, coordinates: tuple[Coordinate, ...], t0: Scalar, tau: Scalar, x0: State, p: Parameters) -> Anchor:

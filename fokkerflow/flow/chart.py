@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -27,7 +27,7 @@ class Moments(NamedTuple):
 
     mean: Scalar
     sd: Scalar
-    noise_exponent: Scalar | None = None
+    noise_exponent: Any = None
 
 
 class Placement(NamedTuple):
@@ -35,7 +35,7 @@ class Placement(NamedTuple):
 
     location: Scalar
     scale: Scalar
-    exponent: Scalar | None = None
+    exponent: Any = None
 
 
 class Chart(abc.ABC):
@@ -144,7 +144,7 @@ class Affine(FixedChart):
 
     kind: ClassVar[str] = "affine"
     linear: ClassVar[bool] = True
-    raw_ends: ClassVar[Ends] = Ends(-1.0, 1.0)  # type: ignore[arg-type]
+    raw_ends: ClassVar[Ends] = Ends(-1.0, 1.0)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
@@ -222,7 +222,7 @@ class Power(FixedChart):
     exponent: float = 0.5
 
     kind: ClassVar[str] = "power"
-    raw_ends: ClassVar[Ends] = Ends(0.0, None)  # type: ignore[arg-type]
+    raw_ends: ClassVar[Ends] = Ends(0.0, None)
 
     def __post_init__(self) -> None:
         if not self.exponent > 0:

@@ -75,7 +75,7 @@ class Flow(eqx.Module):
         """log q(x), -inf outside the support of the charts."""
         inside = self._inside(x)
         x = jnp.where(inside, x, self._interior())  # a harmless state, so that derivatives stay finite
-        total, seen = jnp.zeros_like(condition.gate), []
+        total, seen = jnp.zeros_like(condition.gate), list[Seen]()
         for i in range(len(self.config.coordinates)):
             frame = self.frame(i, condition, seen)
             point, log_slope, now = self._enter(i, x[i], condition, frame)
@@ -89,7 +89,7 @@ class Flow(eqx.Module):
 
         Uniform on (0, 1)^d if x is drawn from the flow. `x` must be inside the support.
         """
-        values, seen = [], []
+        values, seen = [], list[Seen]()
         for i in range(len(self.config.coordinates)):
             frame = self.frame(i, condition, seen)
             point, _, now = self._enter(i, x[i], condition, frame)
@@ -100,7 +100,7 @@ class Flow(eqx.Module):
 
     def inverse_through(self, condition: Condition, invert: Callable[[int, Column], Point]) -> State:
         """The state whose point in column i is ``invert(i, column)``, coordinate after coordinate. Samplers supply `invert`."""
-        x, seen = [], []
+        x, seen = [], list[Seen]()
         for i, coordinate in enumerate(self.config.coordinates):
             frame = self.frame(i, condition, seen)
             point = invert(i, frame.column)

@@ -116,10 +116,12 @@ def log_ndtri(log_p: Values) -> Values:
     y = jnp.maximum(-2 * log_p, 1e2)
     asymptote = -jnp.sqrt(y - jnp.log(2 * math.pi * (y - jnp.log(2 * math.pi * y))))
     x = jnp.where(log_p > -300.0, jax.scipy.special.ndtri(jnp.exp(jnp.maximum(log_p, -300.0))), asymptote)
-    for _ in range(3):
+
+    def newton(_: int, x: Values) -> Values:
         value = log_ndtr(x)
-        x = x - (value - log_p) * jnp.exp(value + 0.5 * x**2 + LOG_SQRT_2PI)
-    return x
+        return x - (value - log_p) * jnp.exp(value + 0.5 * x**2 + LOG_SQRT_2PI)
+
+    return jax.lax.fori_loop(0, 3, newton, x)
 
 
 def _upper_tail(x: Values) -> Values:

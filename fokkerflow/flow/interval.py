@@ -7,7 +7,7 @@ distance to that end; the pair of log distances keeps it, also where the distanc
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,19 +16,24 @@ from jaxtyping import Array, Float
 Scalar = Float[Array, ""]
 
 
+Optional = Any
+"""A scalar array, or None where the end of the interval is infinite. None is structure, known when a function is traced, so
+annotations leave it to the branch that has looked."""
+
+
 class Ends(NamedTuple):
     """The ends of an interval; None is infinity, so that an infinite end is known when a function is traced."""
 
-    lower: Scalar | None
-    upper: Scalar | None
+    lower: Optional
+    upper: Optional
 
 
 class Point(NamedTuple):
     """x, log(x - lower) and log(upper - x); the distance to an infinite end is None."""
 
     value: Scalar
-    log_below: Scalar | None
-    log_above: Scalar | None
+    log_below: Optional
+    log_above: Optional
 
     def rescaled(self, shift: Scalar, log_scale: Scalar) -> Point:
         """The point (x - shift) / scale of the interval that is rescaled likewise."""
@@ -46,7 +51,7 @@ class UnitPoint(NamedTuple):
     log_above: Scalar
 
 
-SYMMETRIC = Ends(-1.0, 1.0)  # type: ignore[arg-type]  # plain numbers are fine wherever arrays are
+SYMMETRIC = Ends(-1.0, 1.0)
 """[-1, 1], the interval of every layer after the first."""
 
 _LOG_2 = math.log(2.0)
@@ -65,19 +70,18 @@ def unit_to_symmetric(u: UnitPoint) -> Point:
     return Point(jnp.where(lower_half, from_below, from_above), u.log_below + _LOG_2, u.log_above + _LOG_2)
 
 
+def point_to_unit(point: Point) -> UnitPoint:
+    """(x + 1)/2, for a point of [-1, 1]."""
+    return UnitPoint(point.log_below - _LOG_2, point.log_above - _LOG_2)
+
+
 def unit_point(u: Scalar) -> UnitPoint:
     return UnitPoint(jnp.log(u), jnp.log1p(-u))
 
 
-def to_line(point: Point) -> Scalar:
-    """A smooth increasing coordinate t on the whole line: x itself, the log distance to the finite end, or the logit."""
-    if point.log_below is None and point.log_above is None:
-        return point.value
-    return (0.0 if point.log_below is None else point.log_below) - (0.0 if point.log_above is None else point.log_above)
-
-
 def from_line(t: Scalar, ends: Ends) -> Point:
-    """The inverse of `to_line`; both log distances are accurate."""
+    """The point with coordinate t on the whole line: x itself, the log distance to the one finite end (with the sign of the
+    direction), or the logit of its position between two. Both log distances are accurate."""
     lower, upper = ends
     if lower is None and upper is None:
         return Point(t, None, None)
@@ -95,5 +99,5 @@ def log_line_slope(point: Point, ends: Ends) -> Scalar:
     if point.log_below is None and point.log_above is None:
         return jnp.zeros_like(point.value)
     if point.log_below is None or point.log_above is None:
-        return point.log_above if point.log_below is None else point.log_below  # type: ignore[return-value]
+        return point.log_above if point.log_below is None else point.log_below
     return point.log_below + point.log_above - jnp.log(jnp.asarray(ends.upper) - ends.lower)

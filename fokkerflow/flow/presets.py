@@ -23,6 +23,8 @@ from fokkerflow.flow.start import Standardisation
 from fokkerflow.sde.domain import Domain
 from fokkerflow.sde.model import SDE
 
+DEFAULT_NETWORK = Network("mlp", width=16, depth=2)
+
 PerState = Any
 """One value for all states, or a sequence of one per state."""
 
@@ -49,7 +51,7 @@ def paper(
 
     - `key`: for the weights.
     - `sde`: the model.
-    - `box`: (lower, upper) of every state, beginning at the boundary where the domain has one: ((0, 3), (-6.5, 6.5)) for Heston.
+    - `box`: (lower, upper) of every state, from the boundary on where the domain has one: ((0, 3), (-6.5, 6.5)) for Heston.
     - `layers`: the paper's L, which counts the affine layer; one number or one per state.
     - `components`: Gaussians in each mixture; one number or one per state.
     - `width`, `depth`: hidden size (one, or one per state) and number of stacked GRU cells.
@@ -58,10 +60,10 @@ def paper(
       For BDFS ``((), (), (0, 1))``: v and o are independent.
     - `trainable_reference`: whether the shape of the reference is part of theta.
 
-    **Returns:** a `Flow`. The number of weights is sum over states m = 0.. and layers l = 2..L of
-    3h(i + h) + 6h + (depth - 1)(6h^2 + 6h) + 3G(h + 1), i = parents + d + n parameters (+ 1 for the time of a non-autonomous model).
-    For SVCEV this gives the 6756 of the paper's table. For Heston it gives 8328 where the paper prints 8448, for BDFS 15150 where it
-    prints 14448; the text does not say what else differs.
+    **Returns:** a `Flow`. Its weights number, summed over states and layers l = 2..L,
+    3h(i + h) + 6h + (depth - 1)(6h^2 + 6h) + 3G(h + 1), where i = parents + d + n parameters, + 1 for the time of a
+    non-autonomous model. For SVCEV this gives the 6756 of the paper's table. For Heston it gives 8328 where the paper prints
+    8448, for BDFS 15150 where it prints 14448; the text does not say what else differs.
     """
     coordinates = []
     for i, domain in enumerate(sde.domains):
@@ -89,7 +91,7 @@ def anchored(
     *,
     layers: int | Sequence[int] = 2,
     components: int | Sequence[int] = 6,
-    network: Network | Sequence[Network] = Network(),
+    network: Network | Sequence[Network] = DEFAULT_NETWORK,
     charts: Sequence[Chart | None] | None = None,
     references: Sequence[Reference | None] | None = None,
     parents: Sequence[Sequence[int]] | None = None,
@@ -102,14 +104,14 @@ def anchored(
     - `key`: for the weights.
     - `sde`: the model.
     - `max_dt`: the longest gap that the flow is for.
-    - `x0`, `p`, `tau`, `t0`: conditions that the flow is meant for, some hundred or thousand of each, for instance draws from the
-      training law. The features are standardised by them, and inputs that only shift the mean are found and left out.
+    - `x0`, `p`, `tau`, `t0`: conditions that the flow is meant for, some hundred or thousand of each, for instance draws from
+      the training law. The features are standardised by them, and inputs that only shift the mean are found and left out.
     - `layers`: the paper's L, which counts the chart; 2 is one mixture layer.
     - `components`: Gaussians in each mixture.
     - `network`: the conditioners.
     - `charts`: per state; None is the automatic one (`identity`, `lamperti`).
-    - `references`: per state; None is uniform where the chart has moved every boundary to infinity, else the law that vanishes there.
-      The start is the Gaussian of the moments with a uniform reference, and is tilted by any other.
+    - `references`: per state; None is uniform where the chart has moved every boundary to infinity, else the law that vanishes
+      there. The start is the Gaussian of the moments with a uniform reference, and is tilted by any other.
     - `parents`: for each state the earlier ones that condition it; all by default.
     - `spread`: of the means of the first mixture; see `AnchoredStart`.
     """

@@ -36,8 +36,8 @@ def shape_inputs(
     """Find what matters for the shape from the derivatives of drift and covariance at sample points.
 
     A real coordinate is a pure shift if the covariance and the Jacobian of the drift do not depend on it, and if it drives no
-    coordinate that is not itself a pure shift. A parameter (or the time) is, if the covariance and the Jacobian do not depend on it
-    and it enters the drift of pure shifts only.
+    coordinate that is not itself a pure shift. A parameter (or the time) is one, if the covariance and the Jacobian do not
+    depend on it and it enters the drift of pure shifts only.
 
     **Arguments:**
 

@@ -103,8 +103,10 @@ def from_functions(
     functions = {"drift": drift, "covariance": covariance}
     with_time = [takes_time(_callable(function, what), what) for what, function in functions.items()]
     domains = _domains(states)
-    names, inequalities = _names(parameters, "parameters"), tuple(as_constraint(c) for c in constraints)
-    _check_known(inequalities, names)
+    names = _names(parameters, "parameters")
+    inequalities = _known_constraints(constraints, names)
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"name: got {name!r}, expected a word.")
     sde = FunctionSDE(
         name=name,
         domain_items=tuple(domains.items()),
@@ -174,14 +176,20 @@ def _names(given: Mapping[str, Any] | Sequence[str], what: str) -> tuple[str, ..
     return names
 
 
-def _check_known(constraints: Sequence[Constraint], names: tuple[str, ...]) -> None:
-    for constraint in constraints:
+def _known_constraints(
+    constraints: Sequence[str | tuple[str, str] | Constraint], names: tuple[str, ...]
+) -> tuple[Constraint, ...]:
+    if isinstance(constraints, (str, Constraint)):
+        raise TypeError(f"constraints: got {constraints!r}, expected a sequence such as ['kappa > 0'].")
+    known = tuple(as_constraint(c) for c in constraints)
+    for constraint in known:
         unknown = [n for n in constraint.names if n not in names]
         if unknown:
             raise ValueError(
                 f"constraints: {constraint.text!r} mentions {', '.join(map(repr, unknown))}, "
                 f"which is not a parameter; the parameters are {', '.join(names)}."
             )
+    return known
 
 
 def _typical(

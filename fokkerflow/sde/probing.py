@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from jaxtyping import Float
 
@@ -19,7 +17,8 @@ _SEARCHES = 50_000
 def sample_states(sde: SDE, n: int) -> Float[np.ndarray, "n d"]:
     """States inside the domain, spread around the model's start."""
     rng = np.random.default_rng(_SEED)
-    return np.stack([_spread(domain, x, rng, n) for domain, x in zip(sde.domains, sde.start, strict=True)], -1)
+    with np.errstate(over="ignore"):  # only for a start at the end of the floating point numbers
+        return np.stack([_spread(domain, x, rng, n) for domain, x in zip(sde.domains, sde.start, strict=True)], -1)
 
 
 def _spread(domain: Domain, x: float, rng: np.random.Generator, n: int) -> Float[np.ndarray, " n"]:
@@ -41,7 +40,8 @@ def sample_parameters(sde: SDE, n: int) -> Float[np.ndarray, "n n_p"]:
             break
         if attempt % _TRIES == _TRIES - 1:  # hardly any draw is valid: stay closer
             spread /= 2
-        draw = typical + spread * scale * rng.uniform(-1, 1, typical.size)
+        with np.errstate(over="ignore"):  # an infinite draw is not taken
+            draw = typical + spread * scale * rng.uniform(-1, 1, typical.size)
         if _satisfies(sde, draw):
             draws.append(draw)
     return np.stack([draws[i % len(draws)] for i in range(n)])
@@ -49,7 +49,7 @@ def sample_parameters(sde: SDE, n: int) -> Float[np.ndarray, "n n_p"]:
 
 def _satisfies(sde: SDE, p: Float[np.ndarray, " n_p"]) -> bool:
     values = {name: np.array([value]) for name, value in zip(sde.parameters, p, strict=True)}
-    return math.isfinite(float(p.sum())) and all(c.violation(values) is None for c in sde.constraints)
+    return bool(np.all(np.isfinite(p))) and all(c.violation(values) is None for c in sde.constraints)
 
 
 def search_parameters(names: tuple[str, ...], constraints: tuple[Constraint, ...]) -> tuple[float, ...] | None:

@@ -8,12 +8,15 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
 from fokkerflow.sde.closure import integrate_closure
+from fokkerflow.sde.constraint import ConstraintError
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.models import BDFS, CIR, GBM, MODELS, OU, SVCEV, DoubleWell, Heston, Jacobi, SeasonalOU
-from fokkerflow.sde.moments import moments
+from fokkerflow.sde.moments import MomentsError, moments
 from fokkerflow.sde.polynomial import polynomial_structure
 from fokkerflow.sde.probing import sample_parameters, sample_states
 from fokkerflow.sde.simulate import simulate_paths
@@ -149,7 +152,7 @@ def test_seasonal_ou(t0: float) -> None:
 )
 def test_closure_against_simulation(sde: SDE, p, x0, dt: float, bias: float) -> None:
     """Within 4.5 Monte Carlo standard errors, plus `bias` standard deviations where the closure is an approximation."""
-    paths = 40_000
+    paths = 20_000
     states = simulate_paths(sde, p, x0, dt=dt, n=2, substeps=50, paths=paths, seed=3)[:, -1]
     mean, covariance = evaluate(sde, dt, x0, p)
     centred = states - states.mean(0)
@@ -287,3 +290,37 @@ def test_double_precision_in_single_precision_mode() -> None:
     with jax.enable_x64(False):
         mean, covariance = moments(CIR(), 0.0, 0.5, np.array([0.3]), np.array([0.1, 3.0, 0.25]))
     np.testing.assert_allclose([mean[0], covariance[0, 0]], cir_moments(0.3, 0.1, 3.0, 0.25, 0.5), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"dt": 0.0}, ValueError, "Heston: got dt = 0, expected a positive, finite time"),
+        ({"dt": np.ones(3)}, ValueError, r"dt has shape \(3,\): moments takes one transition. Use jax.vmap"),
+        ({"x0": [0.1]}, ValueError, r"x0 of shape \(1,\), expected 2: v, y"),
+        ({"x0": [[0.1, 0.0]]}, ValueError, r"x0 has shape \(1, 2\)"),
+        ({"x0": [-0.1, 0.0]}, ValueError, "x0 has v = -0.1"),
+        ({"p": [0.1, 3.0, 0.25, 0.05]}, ValueError, r"parameters of shape \(4,\), expected 5"),
+        ({"p": {"alpha": 0.1}}, ValueError, "missing parameter 'beta'"),
+        ({"p": [0.1, 3.0, 2.0, 0.05, -0.8]}, ConstraintError, "strict Feller"),
+    ],
+)
+def test_refusals(change: dict, error: type[Exception], message: str) -> None:
+    arguments = {"dt": 0.5, "x0": [0.1, 0.0], "p": Heston.typical, **change}
+    with pytest.raises(error, match=message):
+        moments(Heston(), 0.0, **arguments)
+
+
+def test_an_unstable_closure_is_reported() -> None:
+    p = (0.1, 3000.0, 0.25, 0.05, -0.8, 0.7)
+    with pytest.raises(MomentsError, match="SVCEV: the moment closure is unstable over dt = 1 with 32 steps; increase steps"):
+        moments(SVCEV(), 0.0, 1.0, [0.3, 0.0], p)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(sorted(MODELS)), dt=st.floats(1e-8, 3.0), pick=st.integers(0, 199))
+def test_any_valid_input_gives_finite_moments(name: str, dt: float, pick: int) -> None:
+    sde = MODELS[name]()
+    mean, covariance = moments(sde, 0.3, dt, sample_states(sde, 200)[pick], sample_parameters(sde, 200)[pick])
+    assert np.all(np.isfinite(mean))
+    assert np.all(np.linalg.eigvalsh(covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))) > 0)
