@@ -85,6 +85,7 @@ def simulate(
     """
     from fokkerflow.sde import MODELS
     from fokkerflow.sde import simulate as run
+    from fokkerflow.sde.simulate import SimulationError
 
     if model not in MODELS:
         _refuse(f"Got model {model!r}, expected one of {', '.join(MODELS)}.")
@@ -92,7 +93,7 @@ def simulate(
     try:
         series = run(sde, {**sde.typical, **_parse_params(params)}, dt=dt, n=n, substeps=substeps, burn_in=burn_in, seed=seed)
         series.to_csv(out)
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError, SimulationError) as error:
         _refuse(str(error))
     typer.echo(f"{n} observations of {', '.join(sde.states)} written to {out}")
 

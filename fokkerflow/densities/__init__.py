@@ -2,6 +2,6 @@
 
 from fokkerflow.densities import cir, gaussian, heston  # noqa: F401  each registers its densities
 from fokkerflow.densities.density import Density
-from fokkerflow.densities.registry import density, methods
+from fokkerflow.densities.registry import density, methods, register
 
-__all__ = ["Density", "density", "methods"]
+__all__ = ["Density", "density", "methods", "register"]

@@ -7,6 +7,7 @@ Everything around it (names, shapes, domains, constraints, precision, batching) 
 from __future__ import annotations
 
 import abc
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -26,6 +27,9 @@ from fokkerflow.sde.validation import (
     state_vector,
     valid_parameters,
 )
+
+_CORE_DIMENSIONS = (1, 1, 0, 1, 0)
+"""Dimensions of one transition's x1, x0, dt, params and t0; what comes before them is a batch."""
 
 
 class Density(eqx.Module):
@@ -61,7 +65,7 @@ class Density(eqx.Module):
         parameters that break a constraint. Values that are being traced by JAX cannot raise: they give -inf.
         """
         arguments = self._checked(x1, x0, dt, params, t0)
-        for value, ndim, what in zip(arguments, (1, 1, 0, 1, 0), ("x1", "x0", "dt", "params", "t0"), strict=True):
+        for value, ndim, what in zip(arguments, _CORE_DIMENSIONS, ("x1", "x0", "dt", "params", "t0"), strict=True):
             if jnp.ndim(value) != ndim:
                 raise ValueError(
                     f"{what} has shape {jnp.shape(value)}: log_prob takes one transition. "
@@ -85,7 +89,7 @@ class Density(eqx.Module):
             check_parameters(sde, p)
         if not is_traced(dt) and not np.all((dt > 0) & np.isfinite(dt)):
             bad = dt[~((dt > 0) & np.isfinite(dt))].flat[0]
-            raise ValueError(f"{type(sde).__name__}: got dt = {bad:g}, expected a positive, finite time.")
+            raise ValueError(f"{sde.label}: got dt = {bad:g}, expected a positive, finite time.")
         return x1, x0, dt, p, t0
 
 
@@ -127,21 +131,16 @@ def _compiled(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> S
 @eqx.filter_jit
 def _compiled_batch(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Float[Array, "*batch"]:
     """One vmap per leading axis; an axis that an argument lacks is not batched, so shared work is done once."""
-    arguments = (x1, x0, dt, p, t0)
-    core = (1, 1, 0, 1, 0)
-    batch = jnp.broadcast_shapes(*(jnp.shape(a)[: jnp.ndim(a) - c] for a, c in zip(arguments, core, strict=True)))
-    function = jax.tree_util.Partial(_guarded, density)
-    squeezed = []
-    in_axes_per_level: list[list[int | None]] = [[] for _ in batch]
-    for a, c in zip(arguments, core, strict=True):
-        a = jnp.asarray(a)
-        lead = a.shape[: a.ndim - c]
-        lead = (1,) * (len(batch) - len(lead)) + lead
-        for level, size in enumerate(lead):
-            in_axes_per_level[level].append(None if size == 1 else 0)
-        squeezed.append(a.reshape(tuple(s for s in lead if s != 1) + a.shape[a.ndim - c :]))
+    arguments = [jnp.asarray(a) for a in (x1, x0, dt, p, t0)]
+    leading = [a.shape[: a.ndim - core] for a, core in zip(arguments, _CORE_DIMENSIONS, strict=True)]
+    batch = jnp.broadcast_shapes(*leading)
+    padded = [(1,) * (len(batch) - len(shape)) + shape for shape in leading]
+    function: Any = functools.partial(_guarded, density)
     for level in reversed(range(len(batch))):
-        axes = tuple(in_axes_per_level[level])
-        if any(axis is not None for axis in axes):
-            function = jax.vmap(function, in_axes=axes)
+        axes = tuple(None if shape[level] == 1 else 0 for shape in padded)
+        function = jax.vmap(function, in_axes=axes) if any(a is not None for a in axes) else function
+    squeezed = [
+        a.reshape(tuple(size for size in shape if size != 1) + a.shape[a.ndim - core :])
+        for a, shape, core in zip(arguments, padded, _CORE_DIMENSIONS, strict=True)
+    ]
     return jnp.reshape(function(*squeezed), batch)

@@ -114,6 +114,7 @@ def _saddle(
     for _ in range(NEWTON_STEPS):
         value, slope = jax.jvp(log_slope, (log_tan,), (jnp.ones_like(log_tan),))
         log_tan = log_tan - (value - target) / slope
+    log_tan = jnp.minimum(log_tan, math.log(1e3))  # nearer to the singularity rounding takes over; log p is below -1e5 there
     value, slope = jax.jvp(log_slope, (log_tan,), (jnp.ones_like(log_tan),))
     tan = jnp.exp(log_tan)
     curvature = r * radius**2 * slope * jnp.exp(value) * jnp.sqrt(1 + tan**-2)

@@ -46,6 +46,6 @@ def density(method: str, sde: SDE, **options: Any) -> Density:
             return factory(sde, **options)
     known = ", ".join(model.__name__ for model in _METHODS[method])
     raise ValueError(
-        f"Method {method!r} is not available for {type(sde).__name__}; it exists for {known}. "
-        f"Available for {type(sde).__name__}: {', '.join(methods(sde)) or 'none'}."
+        f"Method {method!r} is not available for {sde.label}; it exists for {known}. "
+        f"Available for {sde.label}: {', '.join(methods(sde)) or 'none'}."
     )

@@ -89,12 +89,12 @@ def check_config(config: FlowConfig, sde: SDE) -> None:
     """Raise ValueError, naming the coordinate, if the configuration does not fit the model or its boundaries."""
     if len(config.coordinates) != sde.dimension:
         raise ValueError(
-            f"{type(sde).__name__} has {sde.dimension} states ({', '.join(sde.states)}), "
+            f"{sde.label} has {sde.dimension} states ({', '.join(sde.states)}), "
             f"got a configuration of {len(config.coordinates)} coordinates."
         )
     for i, (name, domain) in enumerate(sde.states.items()):
         coordinate = config.coordinates[i]
-        where = f"{type(sde).__name__}, state {name!r}"
+        where = f"{sde.label}, state {name!r}"
         if list(coordinate.parents) != sorted({j for j in coordinate.parents if 0 <= j < i}):
             raise ValueError(f"{where}: got parents {coordinate.parents}, expected increasing numbers from 0 to {i - 1}.")
         if coordinate.chart.needs_moments and not config.start.has_moments:

@@ -148,7 +148,7 @@ def _standardisation(sde: SDE, config: FlowConfig, x0: Array, p: Array, tau: Arr
     if bad.size:
         i = bad[0]
         raise ValueError(
-            f"{type(sde).__name__}: the moments at condition {i} are not finite: x0={np.asarray(x0[i])}, p={np.asarray(p[i])}, "
+            f"{sde.label}: the moments at condition {i} are not finite: x0={np.asarray(x0[i])}, p={np.asarray(p[i])}, "
             f"tau={float(tau[i]):g}. Expected states inside the domain, parameters inside their constraints and tau > 0."
         )
     centre, scale = jnp.mean(features, 0), jnp.std(features, 0)
@@ -171,6 +171,6 @@ def _each(value: PerState, sde: SDE, i: int, what: str, *, scalar: bool = True) 
         return value
     if not isinstance(value, Sequence) or len(value) != sde.dimension:
         raise ValueError(
-            f"{type(sde).__name__}: got {what}={value!r}, expected a sequence of one entry for each of {', '.join(sde.states)}."
+            f"{sde.label}: got {what}={value!r}, expected a sequence of one entry for each of {', '.join(sde.states)}."
         )
     return value[i]

@@ -51,7 +51,7 @@ def flux_through_face(
         raise ValueError(f"Got side {side!r}, expected 'lower' or 'upper'.")
     points, weights = _face_rule(box, axis, box[axis][side == "upper"], nodes)
     normal_flux = jnp.abs(jax.vmap(lambda x: flux(density, sde, t, x, p)[axis])(points))
-    return weights @ normal_flux, jnp.max(normal_flux)
+    return jnp.dot(weights, normal_flux), jnp.max(normal_flux)
 
 
 def _face_rule(box: Box, axis: int, value: float, nodes: int) -> tuple[np.ndarray, np.ndarray]:

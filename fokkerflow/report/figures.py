@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,8 @@ def likelihood_figure(series: Series, curves: Sequence[Slice], truth: Mapping[st
     with style():
         figure = Figure(figsize=(11, 5.6), layout="constrained")
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-        top, bottom = figure.subfigures(2, 1, height_ratios=[1, 1.1])
+        halves: Any = figure.subfigures(2, 1, height_ratios=[1, 1.1])
+        top, bottom = halves
         for axes, name, column in zip(
             np.atleast_1d(top.subplots(1, series.dimension)), series.names, series.states.T, strict=True
         ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 INK = "#1f2937"
 MUTED = "#6b7280"
@@ -11,7 +12,7 @@ BLUE = "#2563eb"
 ORANGE = "#ea580c"
 GREEN = "#059669"
 
-_STYLE = {
+_STYLE: dict[str, Any] = {
     "figure.dpi": 130,
     "figure.facecolor": "white",
     "font.size": 9,

@@ -40,6 +40,10 @@ class FunctionSDE(SDE):
     covariance_function: Callable[..., Any]
 
     @property
+    def label(self) -> str:
+        return self.name
+
+    @property
     def states(self) -> Mapping[str, Domain]:  # type: ignore[override]
         return dict(self.domain_items)
 

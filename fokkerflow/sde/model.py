@@ -72,6 +72,11 @@ class SDE(abc.ABC):
         """Sigma(t, x, p), of shape ``(d, d)``, symmetric and positive definite inside the domain."""
 
     @property
+    def label(self) -> str:
+        """What error messages call the model."""
+        return type(self).__name__
+
+    @property
     def dimension(self) -> int:
         return len(self.states)
 

@@ -58,7 +58,7 @@ def moments(sde: SDE, t0: Any, dt: Any, x0: Any, p: Any, *, steps: int = 32) -> 
     mean, covariance = _moments(sde, steps, t0, dt, x0, p)
     if not is_traced(mean, covariance) and not _is_sound(mean, covariance):
         raise MomentsError(
-            f"{type(sde).__name__}: the moment closure is unstable over dt = {dt:g} with {steps} steps; increase steps. "
+            f"{sde.label}: the moment closure is unstable over dt = {dt:g} with {steps} steps; increase steps. "
             "It takes about 1.5 dt times the fastest rate of mean reversion."
         )
     return mean, covariance
@@ -69,7 +69,7 @@ def _check(sde: SDE, dt: Any, x0: Any, p: Any) -> None:
         if jnp.ndim(value) != ndim:
             raise ValueError(f"{what} has shape {jnp.shape(value)}: moments takes one transition. Use jax.vmap for many.")
     if not is_traced(dt) and not (float(dt) > 0 and math.isfinite(dt)):
-        raise ValueError(f"{type(sde).__name__}: got dt = {float(dt):g}, expected a positive, finite time.")
+        raise ValueError(f"{sde.label}: got dt = {float(dt):g}, expected a positive, finite time.")
     if not is_traced(x0):
         check_state(sde, np.asarray(x0), "x0")
     if not is_traced(p):

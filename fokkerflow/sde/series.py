@@ -84,7 +84,7 @@ class Series:
 
         **Raises:** ValueError naming the coordinate and the row.
         """
-        model, expected = type(sde).__name__, tuple(sde.states)
+        model, expected = sde.label, tuple(sde.states)
         if self.dimension != sde.dimension:
             raise ValueError(
                 f"{model}: the series has {self.dimension} coordinates ({', '.join(self.names)}), "

@@ -258,6 +258,6 @@ def _check_finite(sde: SDE, states: Float[np.ndarray, "k times d"], p: Float[np.
         path, row, i = bad[0]
         values = ", ".join(f"{name}={value:.7g}" for name, value in zip(sde.parameters, p[path], strict=True))
         raise SimulationError(
-            f"{type(sde).__name__}: {list(sde.states)[i]} is {states[path, row, i]} in observation {row} of path {path}, with "
+            f"{sde.label}: {list(sde.states)[i]} is {states[path, row, i]} in observation {row} of path {path}, with "
             f"{values}. Euler-Maruyama left the numbers: increase substeps (now {substeps}) or decrease dt."
         )

@@ -24,7 +24,7 @@ def is_traced(*values: Any) -> bool:
 
 def parameter_vector(sde: SDE, params: Any) -> Any:
     """Parameters in model order, as an array of shape ``(..., n)``, from an array or a mapping by name."""
-    n, name = len(sde.parameters), type(sde).__name__
+    n, name = len(sde.parameters), sde.label
     if isinstance(params, Mapping):
         unknown = [k for k in params if k not in sde.parameters]
         missing = [k for k in sde.parameters if k not in params]
@@ -37,7 +37,7 @@ def parameter_vector(sde: SDE, params: Any) -> Any:
                 )
                 + f". Expected {', '.join(sde.parameters)}."
             )
-        values = [_numbers(params[k], f"{name}: parameter {k!r}") for k in sde.parameters]
+        values: Any = [_numbers(params[k], f"{name}: parameter {k!r}") for k in sde.parameters]
         values = jnp.broadcast_arrays(*values) if is_traced(*values) else np.broadcast_arrays(*values)
         return jnp.stack(values, -1) if is_traced(*values) else np.stack(values, -1)
     values = _numbers(params, f"{name}: parameters")
@@ -48,7 +48,7 @@ def parameter_vector(sde: SDE, params: Any) -> Any:
 
 def check_parameters(sde: SDE, p: np.ndarray) -> None:
     """Raise `ConstraintError` if concrete parameters (of shape ``(..., n)``) are not finite or break a constraint."""
-    name = type(sde).__name__
+    name = sde.label
     columns = np.reshape(p, (-1, len(sde.parameters))).T
     values = dict(zip(sde.parameters, columns, strict=True))
     for key, column in values.items():
@@ -79,7 +79,7 @@ def inside_domain(sde: SDE, x: Float[Array, " d"]) -> Any:
 
 def state_vector(sde: SDE, x: Any, what: str = "state") -> Any:
     """A state as an array of shape ``(..., d)``; a bare number will do in one dimension."""
-    name, d = type(sde).__name__, sde.dimension
+    name, d = sde.label, sde.dimension
     values = _numbers(x, f"{name}: {what}")
     if values.ndim == 0 and d == 1:
         values = values[None]
@@ -96,7 +96,7 @@ def check_state(sde: SDE, x: np.ndarray, what: str = "state") -> None:
         if bad.size:
             where = f" (row {bad[0]})" if len(rows) > 1 else ""
             raise ValueError(
-                f"{type(sde).__name__}: {what} has {key} = {rows[bad[0], i]:g}{where}, expected a finite value in {domain}."
+                f"{sde.label}: {what} has {key} = {rows[bad[0], i]:g}{where}, expected a finite value in {domain}."
             )
 
 
