@@ -107,7 +107,7 @@ def _saddle(
         mean = _mean_integral(span / (1 + tan2) - math.pi**2, scale * v0, scale * v1, dimension) * dt / scale
         return log_tan - jnp.log1p(tan2) / 2 + jnp.log(mean)
 
-    flat = jnp.full_like(dt, math.log(1e-8))  # the tangent is not looked for below this
+    flat = jnp.full_like(dt, math.log(1e-15))  # the tangent is not looked for below this
     at_flat = log_slope(flat)
     target = jnp.maximum(jnp.log(jnp.abs(distance) / (r * radius)), at_flat)
     log_tan = flat + target - at_flat  # slope 1 and more: a start to the right, from where Newton's steps are monotone
