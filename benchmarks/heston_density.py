@@ -9,17 +9,13 @@ About two minutes.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from recording import best_seconds, run
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -34,14 +30,8 @@ SERIES = 349
 POINTS = 200
 
 
-def microseconds(function: Callable[..., Any], *arguments: Any, per: int, repeats: int = 15) -> float:
-    jax.block_until_ready(function(*arguments))
-    best = np.inf
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(function(*arguments))
-        best = min(best, time.perf_counter() - start)
-    return round(1e6 * best / per, 3)
+def microseconds(function: Any, *arguments: Any, per: int) -> float:
+    return round(1e6 * best_seconds(function, *arguments, repeats=15) / per, 3)
 
 
 def speed(rng: np.random.Generator) -> dict[str, float]:
@@ -76,26 +66,10 @@ def accuracy(rng: np.random.Generator, law: str) -> dict[str, float]:
     return {f"{name}_error": float(f"{value:.2g}") for name, value in (("max", error.max()), ("median", np.median(error)))}
 
 
-def write_atomically(path: Path, text: str) -> None:
-    path.parent.mkdir(exist_ok=True)
-    draft = path.with_suffix(".tmp")
-    draft.write_text(text)
-    os.replace(draft, path)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--record", action="store_true", help="keep the answer in benchmarks/results/heston_density.json")
-    record = parser.parse_args().record
-    jax.config.update("jax_enable_x64", True)
+def measure() -> dict[str, Any]:
     rng = np.random.default_rng(20260101)
-    answer: dict[str, Any] = {"question": __doc__.splitlines()[0], "cores": len(os.sched_getaffinity(0))}
-    answer |= {"speed": speed(rng), "accuracy": {law: accuracy(rng, law) for law in ("train", "test")}, "points": POINTS}
-    text = json.dumps(answer, indent=2)
-    print(text)
-    if record:
-        write_atomically(ROOT / "benchmarks" / "results" / "heston_density.json", text + "\n")
+    return {"speed": speed(rng), "accuracy": {law: accuracy(rng, law) for law in ("train", "test")}, "points": POINTS}
 
 
 if __name__ == "__main__":
-    main()
+    run("heston_density", __doc__, measure)

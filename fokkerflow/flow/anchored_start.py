@@ -141,7 +141,7 @@ class AnchoredStart(Start):
         share = _DEEPER_SHARE * gate
         return Mixture(
             jax.nn.log_softmax(logits) + jnp.log(share),
-            nodes + means,
+            means + nodes,
             math.log(1.5 / logits.size) + _LOG_WIDTH_BOUND * jnp.tanh(log_widths / _LOG_WIDTH_BOUND),
             jnp.log1p(-share),
         )

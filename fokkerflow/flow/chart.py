@@ -19,6 +19,7 @@ from fokkerflow.flow.interval import Ends, Point, rescale_ends
 from fokkerflow.sde.domain import Domain
 
 Scalar = Float[Array, ""]
+_LARGEST_SPREAD = 0.95
 
 
 class Moments(NamedTuple):
@@ -256,7 +257,11 @@ class Power(FixedChart):
 
 @dataclass(frozen=True)
 class Logit(FixedChart):
-    """log((x - lower) / (upper - x)) for an interval; moments by lognormal laws of the distances to either end."""
+    """log((x - lower) / (upper - x)) for an interval.
+
+    Location by lognormal laws of the distances to either end. Variance 1/a + 1/b, to leading order that of the logit of a
+    beta law with parameters a and b: r / ((1 - r) m (1 - m)) with r = sd^2 / (m (1 - m)), on the unit interval.
+    """
 
     lower: float = 0.0
     upper: float = 1.0
@@ -284,9 +289,12 @@ class Logit(FixedChart):
 
     def place(self, moments: Moments) -> Placement:
         below, above = moments.mean - self.lower, self.upper - moments.mean
-        cv_below, cv_above = moments.sd / below, moments.sd / above
-        shift = 0.5 * (jnp.log1p(cv_above**2) - jnp.log1p(cv_below**2))
-        return Placement(jnp.log(below / above) + shift, jnp.sqrt(jnp.log1p((cv_below + cv_above) ** 2)))
+        spread = moments.sd**2 / (below * above)
+        shift = 0.5 * (jnp.log1p((moments.sd / above) ** 2) - jnp.log1p((moments.sd / below) ** 2))
+        # No law on an interval has spread >= 1, but moments from a closure may.
+        spread = jnp.minimum(spread, _LARGEST_SPREAD)
+        length = self.upper - self.lower
+        return Placement(jnp.log(below / above) + shift, length * jnp.sqrt(spread / ((1.0 - spread) * below * above)))
 
 
 def interval_state(logit: Scalar, lower: float, upper: float) -> Scalar:

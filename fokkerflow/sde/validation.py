@@ -60,6 +60,16 @@ def check_parameters(sde: SDE, p: np.ndarray) -> None:
             raise ConstraintError(f"{name}: {violation}.")
 
 
+def valid_rows(sde: SDE, p: np.ndarray) -> np.ndarray:
+    """Which rows of concrete parameters (of shape ``(k, n)``) satisfy all constraints."""
+    values = dict(zip(sde.parameters, p.T, strict=True))
+    ok = np.all(np.isfinite(p), axis=1)
+    with np.errstate(all="ignore"):
+        for inequality in (i for constraint in sde.constraints for i in constraint.inequalities):
+            ok &= np.broadcast_to(inequality.holds(values, np), ok.shape)
+    return ok
+
+
 def valid_parameters(sde: SDE, p: Float[Array, " n"]) -> Any:
     """Whether all constraints hold, as a traceable boolean."""
     values = parameter_values(sde.parameters, p)

