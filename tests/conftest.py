@@ -3,8 +3,12 @@
 import jax
 import numpy as np
 import pytest
+from jaxtyping import install_import_hook
+
+from tests.typechecking import CHECKED
 
 jax.config.update("jax_enable_x64", True)
+install_import_hook(CHECKED, "tests.typechecking.check")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from fokkerflow._precision import in_float64
+from fokkerflow._precision import declare_derivatives, differentiable_in_float64, in_float64, is_32_bit
 from fokkerflow.sde.model import SDE, Parameters, Scalar, State
 from fokkerflow.sde.validation import (
     check_parameters,
@@ -93,16 +93,20 @@ class Density(eqx.Module):
         return x1, x0, dt, p, t0
 
 
-@in_float64
+@differentiable_in_float64
 def _one(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Scalar:
     if is_traced(x1, x0, dt, p, t0):
         return _guarded(density, x1, x0, dt, p, t0)
     return _compiled(density, x1, x0, dt, p, t0)
 
 
-@in_float64
 def _many(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Float[Array, "*batch"]:
-    return _compiled_batch(density, x1, x0, dt, p, t0)
+    return _in_batches(density, x1, x0, dt, p, t0, narrow=is_32_bit())
+
+
+@in_float64
+def _in_batches(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any, *, narrow: bool) -> Float[Array, "*batch"]:
+    return _compiled_batch(density, x1, x0, dt, p, t0, narrow)
 
 
 def _guarded(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Scalar:
@@ -129,13 +133,16 @@ def _compiled(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> S
 
 
 @eqx.filter_jit
-def _compiled_batch(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Float[Array, "*batch"]:
-    """One vmap per leading axis; an axis that an argument lacks is not batched, so shared work is done once."""
+def _compiled_batch(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any, narrow: bool) -> Float[Array, "*batch"]:
+    """One vmap per leading axis; an axis that an argument lacks is not batched, so shared work is done once.
+
+    `narrow` says that the caller is in 32-bit mode: derivatives are then declared inside the vmaps, for each transition.
+    """
     arguments = [jnp.asarray(a) for a in (x1, x0, dt, p, t0)]
     leading = [a.shape[: a.ndim - core] for a, core in zip(arguments, _CORE_DIMENSIONS, strict=True)]
     batch = jnp.broadcast_shapes(*leading)
     padded = [(1,) * (len(batch) - len(shape)) + shape for shape in leading]
-    function: Any = functools.partial(_guarded, density)
+    function: Any = functools.partial(declare_derivatives(_guarded) if narrow else _guarded, density)
     for level in reversed(range(len(batch))):
         axes = tuple(None if shape[level] == 1 else 0 for shape in padded)
         function = jax.vmap(function, in_axes=axes) if any(a is not None for a in axes) else function

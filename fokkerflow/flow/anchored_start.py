@@ -125,7 +125,7 @@ class AnchoredStart(Start):
                 features += [*regression.slopes, regression.log_residual]
         return jnp.stack(features)
 
-    def first(self, raw: Float[Array, " 3*k"], location: Scalar, gate: Scalar) -> Mixture:
+    def first(self, raw: Float[Array, " raw"], location: Scalar, gate: Scalar) -> Mixture:
         logits, means, log_widths = jnp.split(gate * raw, 3)
         log_weights, nodes, log_width = _gauss_hermite(logits.size, self.spread)
         return Mixture(
@@ -134,7 +134,7 @@ class AnchoredStart(Start):
             log_width + _LOG_WIDTH_BOUND * jnp.tanh(log_widths / _LOG_WIDTH_BOUND),
         )
 
-    def deeper(self, raw: Float[Array, " 3*k"], gate: Scalar) -> Mixture:
+    def deeper(self, raw: Float[Array, " raw"], gate: Scalar) -> Mixture:
         """Gaussians spread over [-1, 1] with weight 0.9 gate, and the identity with the rest."""
         logits, means, log_widths = jnp.split(raw, 3)
         nodes = (2.0 * np.arange(logits.size) + 1.0) / logits.size - 1.0

@@ -42,10 +42,10 @@ class GRUCell(eqx.Module):
     `hidden_weight` multiplies h = 0. It is a weight of the cell all the same (the paper counts it), with derivative zero.
     """
 
-    input_weight: Float[Array, "3*h i"]
-    hidden_weight: Float[Array, "3*h h"]
-    input_bias: Float[Array, " 3*h"]
-    hidden_bias: Float[Array, " 3*h"]
+    input_weight: Float[Array, "gates i"]
+    hidden_weight: Float[Array, "gates h"]
+    input_bias: Float[Array, " gates"]
+    hidden_bias: Float[Array, " gates"]
 
     def __call__(self, x: Float[Array, " i"]) -> Float[Array, " h"]:
         reset_in, update_in, new_in = jnp.split(self.input_weight @ x + self.input_bias, 3)

@@ -141,7 +141,7 @@ def _untagged(kinds: Mapping[str, Any], data: Mapping[str, Any], what: str) -> A
     kind = fields.pop("kind")
     if kind not in kinds:
         raise ValueError(f"Got {what} {kind!r}; expected one of {', '.join(kinds)}.")
-    return kinds[kind](**fields)
+    return kinds[kind](**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})  # JSON has no tuples
 
 
 def _coordinate_to_dict(coordinate: Coordinate) -> dict[str, Any]:

@@ -69,12 +69,12 @@ class DiracStart(Start):
             gate=jnp.ones_like(location[0]),
         )
 
-    def first(self, raw: Float[Array, " 3*k"], location: Scalar, gate: Scalar) -> Mixture:
+    def first(self, raw: Float[Array, " raw"], location: Scalar, gate: Scalar) -> Mixture:
         logits, means, widths = jnp.split(raw, 3)
         offset = math.log(math.expm1(self.width)) if self.width < 30 else self.width  # softplus^-1
         return Mixture(jax.nn.log_softmax(logits), location + means, log_softplus(widths + offset))
 
-    def deeper(self, raw: Float[Array, " 3*k"], gate: Scalar) -> Mixture:
+    def deeper(self, raw: Float[Array, " raw"], gate: Scalar) -> Mixture:
         logits, means, widths = jnp.split(raw, 3)
         return Mixture(jax.nn.log_softmax(logits), means, log_softplus(widths))
 

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from fokkerflow._precision import in_float64
 from fokkerflow.flow.column import Column
@@ -176,7 +176,9 @@ def build_flow(key: PRNGKeyArray, sde: SDE, config: FlowConfig, standardisation:
     return Flow(sde, config, conditioners, reference_weights, standardisation)
 
 
-def _column_conditioners(keys: PRNGKeyArray, coordinate: Coordinate, inputs: int, zero_first: bool) -> tuple[Conditioner, ...]:
+def _column_conditioners(
+    keys: Key[Array, " layers"], coordinate: Coordinate, inputs: int, zero_first: bool
+) -> tuple[Conditioner, ...]:
     network = coordinate.network
     return tuple(
         CONDITIONERS[network.kind](

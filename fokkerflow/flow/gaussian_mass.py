@@ -11,6 +11,7 @@ R(c) = (1 - Phi(c)) / phi(c), the mass between c >= 0 and c + d is
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -117,7 +118,7 @@ def log_ndtri(log_p: Values) -> Values:
     asymptote = -jnp.sqrt(y - jnp.log(2 * math.pi * (y - jnp.log(2 * math.pi * y))))
     x = jnp.where(log_p > -300.0, jax.scipy.special.ndtri(jnp.exp(jnp.maximum(log_p, -300.0))), asymptote)
 
-    def newton(_: int, x: Values) -> Values:
+    def newton(_: Any, x: Values) -> Values:
         value = log_ndtr(x)
         return x - (value - log_p) * jnp.exp(value + 0.5 * x**2 + LOG_SQRT_2PI)
 

@@ -6,8 +6,6 @@ samplers that take a key.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -85,10 +83,8 @@ def exact_draw(flow: Flow, base: State, condition: Condition) -> State:
 
 
 @in_float64
-def sample(
-    key: PRNGKeyArray, flow: Flow, condition: Condition, n: int, *, method: Literal["exact", "approximate"] = "exact"
-) -> Float[Array, "n d"]:
-    """`n` independent draws given one condition, by `exact_draw` or `approximate_draw`."""
+def sample(key: PRNGKeyArray, flow: Flow, condition: Condition, n: int, *, method: str = "exact") -> Float[Array, "n d"]:
+    """`n` independent draws given one condition; `method` is "exact" (`exact_draw`) or "approximate" (`approximate_draw`)."""
     if method not in ("exact", "approximate"):
         raise ValueError(f"Got method={method!r}, expected 'exact' or 'approximate'.")
     dimension = len(flow.config.coordinates) if method == "exact" else base_dimension(flow)

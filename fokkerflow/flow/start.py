@@ -79,11 +79,11 @@ class Start(abc.ABC):
         """The condition of a flow that starts at `x0` at time `t0`, after `tau`."""
 
     @abc.abstractmethod
-    def first(self, raw: Float[Array, " 3*k"], location: Scalar, gate: Scalar) -> Mixture:
+    def first(self, raw: Float[Array, " raw"], location: Scalar, gate: Scalar) -> Mixture:
         """The mixture of the first layer from the output of its network."""
 
     @abc.abstractmethod
-    def deeper(self, raw: Float[Array, " 3*k"], gate: Scalar) -> Mixture:
+    def deeper(self, raw: Float[Array, " raw"], gate: Scalar) -> Mixture:
         """The mixture of a further layer, on [-1, 1]."""
 
     @abc.abstractmethod

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from fokkerflow._precision import in_float64
+from fokkerflow._precision import differentiable_in_float64, in_float64
 from fokkerflow.densities.density import Density
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.series import Series
@@ -105,7 +105,7 @@ def _sum(density: Density, data: Transitions, p: Float[Array, " n"]) -> Float[Ar
     return jnp.sum(jnp.where(jnp.arange(each.shape[0]) < data.count, each, 0.0))
 
 
-@in_float64
+@differentiable_in_float64
 def _total(density: Density, data: Transitions, p: Any) -> Float[Array, ""]:
     return _sum(density, data, p) if is_traced(p) else _total_compiled(density, data, p)
 

@@ -58,7 +58,7 @@ def _rate(sde: SDE, t: Scalar, m: State, C: Matrix, p: Parameters) -> tuple[Stat
     return drift, flow + flow.T + noise
 
 
-def _sigma_points(sde: SDE, m: State, C: Matrix) -> Float[Array, "2d d"]:
+def _sigma_points(sde: SDE, m: State, C: Matrix) -> Float[Array, "2*d d"]:
     """m +- deviations; a pair that would leave the domain is drawn in, symmetrically, so that the mean is kept."""
     deviations = np.sqrt(len(m)) * cholesky(C).T
     crowding = jnp.zeros(len(m))

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fokkerflow._precision import in_float64
+from fokkerflow._precision import differentiable_in_float64
 from fokkerflow.sde.closure import integrate_closure
 from fokkerflow.sde.model import SDE, Matrix, Parameters, Scalar, State
 from fokkerflow.sde.polynomial import polynomial_moments, polynomial_structure
@@ -25,7 +25,6 @@ class MomentsError(RuntimeError):
     """Moments that the numerical closure could not find."""
 
 
-@in_float64
 def moments(sde: SDE, t0: Any, dt: Any, x0: Any, p: Any, *, steps: int = 32) -> tuple[State, Matrix]:
     """Mean and covariance of X_{t0+dt} given X_{t0} = x0.
 
@@ -80,6 +79,7 @@ def _is_sound(mean: State, covariance: Matrix) -> bool:
     return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(covariance)) and np.all(np.diag(covariance) > 0))
 
 
+@differentiable_in_float64
 @partial(jax.jit, static_argnums=(0, 1))
 def _moments(sde: SDE, steps: int, t0: Scalar | float, dt: Scalar | float, x0: State, p: Parameters) -> tuple[State, Matrix]:
     structure = polynomial_structure(sde)

@@ -1,6 +1,7 @@
 """One compiled Heston density for all tests of this folder: batches are padded to one size."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ SIZE = 2048
 @pytest.fixture(scope="session")
 def heston():
     exact = density("exact", Heston())
-    compiled = jax.jit(jax.vmap(lambda x1, x0, dt, p: exact.log_density(x1, x0, dt, p, 0.0)))
+    compiled = jax.jit(jax.vmap(lambda x1, x0, dt, p: exact.log_density(x1, x0, dt, p, jnp.zeros(()))))
 
     def log_density(x1, x0, dt, p):
         shape = np.broadcast_shapes(np.shape(x1)[:-1], np.shape(x0)[:-1], np.shape(dt), np.shape(p)[:-1])

@@ -1,6 +1,7 @@
 """The exact Heston density against high precision, a second inversion, its own integrals, and option prices."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -138,4 +139,4 @@ def _reference(v1, y1, v0, y0, dt, *p):
 @pytest.fixture(scope="module")
 def gradient():
     exact = density("exact", Heston())
-    return jax.jit(jax.grad(lambda x1, x0, dt, p: exact.log_density(x1, x0, dt, p, 0.0), argnums=(0, 1, 2, 3)))
+    return jax.jit(jax.grad(lambda x1, x0, dt, p: exact.log_density(x1, x0, dt, p, jnp.zeros(())), argnums=(0, 1, 2, 3)))

@@ -41,7 +41,7 @@ def test_bessel_factor_has_the_derivatives_of_what_it_computes():
     def reference(order, root):
         return mp.re(bessel_factor_mp(order, mp.sqrt(root**2 - (order + SHIFT) ** 2)))
 
-    got = jax.grad(bessel_factor, argnums=(0, 1))(1.5, 50.0)
+    got = jax.grad(bessel_factor, argnums=(0, 1))(jnp.array(1.5), jnp.array(50.0))
     expected = [partial_derivative(reference, (1.5, 50.0), i) for i in range(2)]
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
@@ -83,7 +83,7 @@ def test_cir_agrees_with_scipy():
 
 
 def test_cir_gradient_agrees_with_high_precision():
-    gradient = jax.jit(jax.grad(lambda z: CIR_EXACT.log_density(z[:1], z[1:2], z[2], z[3:], 0.0)))
+    gradient = jax.jit(jax.grad(lambda z: CIR_EXACT.log_density(z[:1], z[1:2], z[2], z[3:], jnp.zeros(()))))
     for point in (POINTS[0], POINTS[1], POINTS[5]):
         expected = [partial_derivative(cir_mp, point, i) for i in range(6)]
         np.testing.assert_allclose(gradient(jnp.array(point)), expected, rtol=1e-9, atol=1e-9)

@@ -19,7 +19,7 @@ from fokkerflow.flow.reference import TruncatedGamma
 from fokkerflow.flow.sampling import exact_draw
 from fokkerflow.flow.start import Condition
 from fokkerflow.sde.model import SDE
-from fokkerflow.sde.models import BDFS, Heston, Jacobi, SeasonalOU
+from fokkerflow.sde.models import BDFS, CIR, Heston, Jacobi, SeasonalOU
 from fokkerflow.sde.probing import sample_parameters, sample_states
 
 KEY = jax.random.key(3)
@@ -43,9 +43,9 @@ CONFIGURATIONS: dict[str, Callable[[], Flow]] = {
         KEY, Jacobi(), ((0, 1),), layers=3, components=3, width=4, depth=2, start_width=0.2, trainable_reference=True
     ),
     "anchored-heston": lambda: small_anchored(Heston()),
-    "anchored-heston-log-gru": lambda: small_anchored(Heston(), charts=(Log(), None), network=GRU, components=4),
-    "anchored-heston-power-trained-gamma": lambda: small_anchored(
-        Heston(), charts=(Power(0.0, 0.6), None), references=(TruncatedGamma(shape=2.2), None), components=4
+    "anchored-cir-log-gru": lambda: small_anchored(CIR(), charts=(Log(),), network=GRU, components=4),
+    "anchored-cir-power-gamma": lambda: small_anchored(
+        CIR(), charts=(Power(0.0, 0.6),), references=(TruncatedGamma(shape=2.2),), components=4
     ),
     "anchored-bdfs": lambda: small_anchored(BDFS(), parents=((), (), (0, 1)), components=3),
     "anchored-jacobi-deep": lambda: small_anchored(Jacobi(), layers=3),

@@ -63,7 +63,7 @@ def test_residual_vanishes_on_an_exact_density() -> None:
 def test_memory_solves_the_remembered_problem() -> None:
     """With nothing forgotten, steps from anywhere lead to the least-squares solution of all data seen."""
     rng = np.random.default_rng(0)
-    jacobians, values = rng.normal(size=(3, 20, 4)), rng.normal(size=(3, 20))
+    jacobians, values = jnp.asarray(rng.normal(size=(3, 20, 4))), jnp.asarray(rng.normal(size=(3, 20)))
     theta, memory = jnp.zeros(4), forget(jnp.zeros(4))
     for J, y in zip(jacobians, values, strict=True):
         r = J @ theta - y
@@ -101,7 +101,7 @@ def errors(flow: Flow, theta: jax.Array) -> np.ndarray:
     def error(tau: jax.Array, x0: jax.Array, p: jax.Array, base: jax.Array) -> jax.Array:
         condition = trained.condition(0.0, tau, x0, p)
         x = approximate_draw(trained, base, condition)
-        return trained.log_density(x, condition) - exact.log_density(x, x0, tau, p, 0.0)
+        return trained.log_density(x, condition) - exact.log_density(x, x0, tau, p, jnp.zeros(()))
 
     return np.asarray(jax.jit(jax.vmap(error))(*map(jnp.asarray, (c.tau, c.x0, c.p, c.base))))
 
