@@ -12,8 +12,11 @@ from fokkerflow._version import __version__
 
 if TYPE_CHECKING:
     from fokkerflow.densities import Density as Density
+    from fokkerflow.densities import Surrogate as Surrogate
     from fokkerflow.densities import density as density
+    from fokkerflow.densities import load as load
     from fokkerflow.densities import methods as methods
+    from fokkerflow.densities import train as train
     from fokkerflow.inference.likelihood import log_likelihood as log_likelihood
     from fokkerflow.inference.likelihood import log_likelihoods as log_likelihoods
     from fokkerflow.sde import BDFS as BDFS
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from fokkerflow.sde import moments as moments
     from fokkerflow.sde import simulate as simulate
     from fokkerflow.sde import simulate_paths as simulate_paths
+    from fokkerflow.training import Law as Law
+    from fokkerflow.training import TruncatedNormal as TruncatedNormal
+    from fokkerflow.training import Uniform as Uniform
 
 _SDE = (
     "BDFS", "CIR", "GBM", "MODELS", "OU", "SDE", "SVCEV", "Constraint", "ConstraintError", "Domain", "DoubleWell", "Heston",
@@ -42,10 +48,11 @@ _SDE = (
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SDE, "fokkerflow.sde"),
-    **dict.fromkeys(("Density", "density", "methods"), "fokkerflow.densities"),
+    **dict.fromkeys(("Law", "TruncatedNormal", "Uniform"), "fokkerflow.training"),
+    **dict.fromkeys(("Density", "Surrogate", "density", "load", "methods", "train"), "fokkerflow.densities"),
     **dict.fromkeys(("log_likelihood", "log_likelihoods"), "fokkerflow.inference.likelihood"),
 }
-_STAGES = ("sde", "fokker_planck", "flow", "densities", "inference", "report")
+_STAGES = ("sde", "fokker_planck", "flow", "training", "densities", "inference", "report")
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604
 

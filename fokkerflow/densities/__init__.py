@@ -2,6 +2,8 @@
 
 from fokkerflow.densities import cir, gaussian, heston  # noqa: F401  each registers its densities
 from fokkerflow.densities.density import Density
+from fokkerflow.densities.guard import Guard
 from fokkerflow.densities.registry import density, methods, register
+from fokkerflow.densities.surrogate import Surrogate, load, pretrained, train
 
-__all__ = ["Density", "density", "methods", "register"]
+__all__ = ["Density", "Guard", "Surrogate", "density", "load", "methods", "pretrained", "register", "train"]

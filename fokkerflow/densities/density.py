@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import math
 from typing import Any
 
 import equinox as eqx
@@ -31,6 +32,9 @@ from fokkerflow.sde.validation import (
 _CORE_DIMENSIONS = (1, 1, 0, 1, 0)
 """Dimensions of one transition's x1, x0, dt, params and t0; what comes before them is a batch."""
 
+_SAME_GAP = 1e-6
+"""A gap may exceed the longest one by this relative amount: 182.5 / 365 and one half are one gap in any calendar."""
+
 
 class Density(eqx.Module):
     """A transition density of an SDE.
@@ -43,6 +47,11 @@ class Density(eqx.Module):
     """
 
     sde: eqx.AbstractVar[SDE]
+
+    @property
+    def longest_dt(self) -> float:
+        """The longest time gap that the density is for; a density that has one says so."""
+        return math.inf
 
     @abc.abstractmethod
     def log_density(self, x1: State, x0: State, dt: Scalar, p: Parameters, t0: Scalar) -> Scalar:
@@ -61,8 +70,9 @@ class Density(eqx.Module):
 
         **Returns:** a float64 scalar.
 
-        **Raises:** ValueError, naming the culprit, for wrong shapes, unknown names, ``dt <= 0``, `x0` outside the domain or
-        parameters that break a constraint. Values that are being traced by JAX cannot raise: they give -inf.
+        **Raises:** ValueError, naming the culprit, for wrong shapes, unknown names, ``dt <= 0`` or a gap longer than
+        `longest_dt`, `x0` outside the domain, or parameters that break a constraint. Values that are being traced by JAX
+        cannot raise: they give -inf.
         """
         arguments = self._checked(x1, x0, dt, params, t0)
         for value, ndim, what in zip(arguments, _CORE_DIMENSIONS, ("x1", "x0", "dt", "params", "t0"), strict=True):
@@ -87,10 +97,26 @@ class Density(eqx.Module):
             check_state(sde, x0, "x0")
         if not is_traced(p):
             check_parameters(sde, p)
-        if not is_traced(dt) and not np.all((dt > 0) & np.isfinite(dt)):
-            bad = dt[~((dt > 0) & np.isfinite(dt))].flat[0]
-            raise ValueError(f"{sde.label}: got dt = {bad:g}, expected a positive, finite time.")
+        if not is_traced(dt):
+            check_gaps(self, dt)
         return x1, x0, dt, p, t0
+
+
+def check_gaps(density: Density, dt: Float[np.ndarray, "*batch"]) -> None:
+    """Raise ValueError if a concrete time gap is not positive and finite, or longer than the density is for."""
+    good = (dt > 0) & np.isfinite(dt)
+    if not np.all(good):
+        raise ValueError(f"{density.sde.label}: got dt = {dt[~good].flat[0]:g}, expected a positive, finite time.")
+    if np.any(dt > _rounded_up(density.longest_dt)):
+        raise ValueError(
+            f"{density.sde.label}: got dt = {np.max(dt):g}, this density is for gaps up to {density.longest_dt:g}. "
+            "Take another one, or train one for longer gaps."
+        )
+
+
+def _rounded_up(longest: float) -> float:
+    """Calendars write the same gap in several ways, which differ by rounding."""
+    return longest * (1 + _SAME_GAP)
 
 
 @differentiable_in_float64
@@ -110,21 +136,26 @@ def _in_batches(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any, *,
 
 
 def _guarded(density: Density, x1: Any, x0: Any, dt: Any, p: Any, t0: Any) -> Scalar:
-    """-inf outside domain and constraint; the density is evaluated at a harmless point there, so gradients stay finite."""
-    sde = density.sde
-    ok: Bool[Array, ""] = (
-        inside_domain(sde, x1) & inside_domain(sde, x0) & (dt > 0) & jnp.isfinite(dt) & valid_parameters(sde, p)
-    )
-    start = jnp.array(sde.start)
-    typical = jnp.array([sde.typical[name] for name in sde.parameters])
+    """-inf outside domain and constraint; the density is evaluated at a harmless point there, so gradients stay finite.
+
+    Each argument is made harmless on its own: what depends on gap and parameters alone stays unbatched if they are.
+    """
+    sde, longest = density.sde, density.longest_dt
+    start, typical = jnp.array(sde.start), jnp.array([sde.typical[name] for name in sde.parameters])
+    good: dict[str, Bool[Array, ""]] = {
+        "x1": inside_domain(sde, x1),
+        "x0": inside_domain(sde, x0),
+        "dt": (dt > 0) & jnp.isfinite(dt) & (dt <= _rounded_up(longest)),
+        "p": valid_parameters(sde, p),
+    }
     value = density.log_density(
-        jnp.where(ok, x1, start),
-        jnp.where(ok, x0, start),
-        jnp.where(ok, dt, 1.0),
-        jnp.where(ok, p, typical),
+        jnp.where(good["x1"], x1, start),
+        jnp.where(good["x0"], x0, start),
+        jnp.where(good["dt"], dt, min(1.0, longest)),
+        jnp.where(good["p"], p, typical),
         t0,
     )
-    return jnp.where(ok, value, -jnp.inf)
+    return jnp.where(functools.reduce(jnp.logical_and, good.values()), value, -jnp.inf)
 
 
 @eqx.filter_jit

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fokkerflow._precision import differentiable_in_float64, in_float64
-from fokkerflow.densities.density import Density
+from fokkerflow.densities.density import Density, check_gaps
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.series import Series
 from fokkerflow.sde.validation import check_parameters, is_traced, parameter_vector
@@ -80,7 +80,7 @@ def log_likelihood(density: Density, series: Series | Sequence[Series], params: 
         raise ValueError(f"Got parameters of shape {p.shape}, expected one vector; log_likelihoods takes many.")
     if not is_traced(p):
         check_parameters(density.sde, p)
-    return _total(density, transitions(density.sde, series), p)
+    return _total(density, _within_reach(density, series), p)
 
 
 def log_likelihoods(density: Density, series: Series | Sequence[Series], params: Any) -> Float[Array, " k"]:
@@ -91,7 +91,15 @@ def log_likelihoods(density: Density, series: Series | Sequence[Series], params:
     p = parameter_vector(density.sde, params)
     if p.ndim != 2:
         raise ValueError(f"Got parameters of shape {p.shape}, expected (k, {len(density.sde.parameters)}).")
-    return _totals(density, transitions(density.sde, series), p)
+    return _totals(density, _within_reach(density, series), p)
+
+
+def _within_reach(density: Density, series: Series | Sequence[Series]) -> Transitions:
+    """The transitions, unless a gap is longer than the density is for: in a compiled sum it would give -inf without a word."""
+    data = transitions(density.sde, series)
+    for one in [series] if isinstance(series, Series) else series:
+        check_gaps(density, one.gaps)
+    return data
 
 
 def _padded(n: int) -> int:

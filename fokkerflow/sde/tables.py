@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +12,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from jaxtyping import Float
+
+from fokkerflow._files import replacing
 
 _SECONDS_PER_DAY = 86400.0
 
@@ -90,23 +90,10 @@ def read_dataframe(df: Any, time: str | None, states: Sequence[str] | None, year
 
 def write_csv(path: Path, header: Sequence[str], rows: Float[np.ndarray, "n columns"]) -> None:
     """Write a table so that `path` holds all of it or what it held before; `repr` makes floats come back exactly."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows([repr(float(value)) for value in row] for row in rows)
-        Path(temporary).chmod(0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)  # the only way to read it is to set it
-    os.umask(mask)
-    return mask
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows([repr(float(value)) for value in row] for row in rows)
 
 
 def _select(columns: Sequence[str], time: str | None, states: Sequence[str] | None, what: str) -> tuple[str, ...]:

@@ -110,6 +110,10 @@ class Law:
                     f"{self.sde.label}: the law of {name} reaches from {ends[0]:g} to {ends[1]:g}, outside its domain {domain}."
                 )
 
+    def __hash__(self) -> int:
+        """A law can be a static argument of `jax.jit`, although mappings have no hash."""
+        return hash((self.sde, tuple(sorted(self.x0.items())), tuple(sorted(self.parameters.items())), self.t0))
+
     @property
     def dimension(self) -> int:
         """Uniforms for one draw: d for x0, then one for each parameter."""
