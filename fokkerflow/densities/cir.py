@@ -65,25 +65,33 @@ def killed_transition(
     scale = 2 / (sigma**2 * dt)
     a0, a1 = scale * v0, scale * v1
     dimension = 2 * alpha * beta / sigma**2  # nu + 1, half the degrees of freedom
-    top = dimension - 1 + SHIFT
     half = beta * dt / 2
     dq = rate * (sigma * dt) ** 2 / 2
     g = jnp.sqrt(half**2 + dq)
     decay = jnp.expm1(-2 * g)
     up = -2 * g / decay  # g coth g + g
     down = up * (1 + decay)  # g coth g - g
+    exponent, factor = around_noiseless_path(a0, a1, dimension, up, down)
+    return exponent - dq / (g + half) * (dimension + a0 - a1), scale * factor
+
+
+def around_noiseless_path(
+    a0: Float[Array, ""], a1: Float[Array, ""], dimension: Float[Array, ""], up: Number, down: Number
+) -> tuple[Number, Number]:
+    """up^(1+nu) a1^nu e^{-a0 down - a1 up} I_nu(z) (z/2)^{-nu}, nu = dimension - 1, z^2 / 4 = (a0 down) (a1 up), without cancellation.
+
+    Up to a rate that both ends share, every killed square-root process has this form, with its own `up` and `down`.
+
+    **Returns:** `exponent` and `factor`, whose exponential and which are to be multiplied.
+    """
+    top = dimension - 1 + SHIFT
     root = jnp.sqrt(top**2 + 4 * a0 * a1 * up * down)
     middle = (top + root) / 2
     epsilon = (a1 * up - a0 * down - top) / (a0 * down + middle)
     ratio = a1 * up / middle  # 1 + epsilon, accurate where that is small
     log_ratio = _log_ratio(epsilon, ratio)
-    exponent = (
-        -dq / (g + half) * (dimension + a0 - a1)
-        - a0 * down * (ratio * log_ratio - epsilon)
-        - middle * (epsilon - log_ratio)
-        - SHIFT * log_ratio
-    )
-    return exponent, scale * up * bessel_factor(dimension - 1, root) / jnp.sqrt(2 * math.pi * root)
+    exponent = -a0 * down * (ratio * log_ratio - epsilon) - middle * (epsilon - log_ratio) - SHIFT * log_ratio
+    return exponent, up * bessel_factor(dimension - 1, root) / jnp.sqrt(2 * math.pi * root)
 
 
 def _log_ratio(epsilon: Number, ratio: Number) -> Number:
