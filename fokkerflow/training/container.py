@@ -77,10 +77,10 @@ def _encode(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> bytes:
 
 def _as_stored(name: str, value: Any) -> np.ndarray:
     array = np.asarray(value)
-    wide = array.astype("<f8" if np.issubdtype(array.dtype, np.floating) else "<i8")
-    if not np.array_equal(wide, array, equal_nan=wide.dtype.kind == "f"):
+    stored = next((t for t in ("<i8", "<f8") if np.can_cast(array.dtype, t)), None)
+    if stored is None:
         raise TypeError(f"Array {name!r} of type {array.dtype} cannot be stored exactly, expected floating point or integer.")
-    return wide
+    return array.astype(stored)
 
 
 def _check_whole(data: bytes, path: Any) -> None:

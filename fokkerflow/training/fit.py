@@ -26,9 +26,6 @@ from fokkerflow.training.trainer import Report, Trainer, trainer_for
 SHORTEST_SHARE = 1e-3
 """The shortest gap of the training, as a share of the longest, unless another one is asked for."""
 
-BETWEEN_CHECKPOINTS = 20.0
-"""Seconds."""
-
 
 class TrainingError(RuntimeError):
     """A training that went wrong: its residual is no longer finite."""
@@ -63,6 +60,7 @@ def fit(
     seed: int = 0,
     shortest: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 20.0,
     progress: Callable[[Progress], None] | None = None,
     **overrides: Any,
 ) -> Trained:
@@ -77,8 +75,8 @@ def fit(
     - `preset`: ``"fast"``, ``"default"`` or ``"accurate"``.
     - `seed`: of the first weights and of the collocation points. Equal seeds give equal weights on one machine.
     - `shortest`: the shortest gap of the training; a thousandth of the longest if left out.
-    - `checkpoint`: a file that is written every 20 seconds, and when the training is interrupted. If it exists, the training
-      goes on from there. Delete it when the result is safe.
+    - `checkpoint`: a file that is written every `checkpoint_every` seconds, and when the training ends or is interrupted. If
+      it exists, the training goes on from there. Delete it when the result is safe.
     - `progress`: called after every step.
     - `overrides`: fields of the preset to change: `components`, `width`, `points`, `iterations`, ...
 
@@ -92,12 +90,9 @@ def fit(
     chosen = preset_with(method, preset, overrides)
     trainer = trainer_for(chosen.flow.build(law, gaps, seed), chosen.trainer)
     settings = _settings(trainer.flow, chosen, law, gaps, method, seed)
-    file = None if checkpoint is None else Path(checkpoint)
-    at = Checkpoint(trainer.start(), 0, (), 0.0)
-    if file is not None and file.exists():
-        at = checkpoints.load(file, at.state, settings, sde)
-    save = (lambda at: None) if file is None else (lambda at: checkpoints.save(file, at, settings, sde))
-    at = _train(trainer, sequence_for(trainer.flow, law, gaps, seed, at.drawn), at, save, progress or (lambda report: None))
+    at, save = _begin(trainer, settings, sde, None if checkpoint is None else Path(checkpoint))
+    sequence = sequence_for(trainer.flow, law, gaps, seed, at.drawn)
+    at = _train(trainer, sequence, at, save, checkpoint_every, progress or (lambda report: None))
     flow, path = trainer.result(at.state)
     asked = {
         "law": named,
@@ -123,11 +118,24 @@ def _law(sde: SDE, law: Law | str) -> Law:
     return law
 
 
+def _begin(
+    trainer: Trainer, settings: Mapping[str, Any], sde: SDE, file: Path | None
+) -> tuple[Checkpoint, Callable[[Checkpoint], None]]:
+    """Where the training begins, and how its checkpoints are saved."""
+    at = Checkpoint(trainer.start(), 0, (), 0.0)
+    if file is None:
+        return at, lambda at: None
+    if file.exists():
+        at = checkpoints.load(file, at.state, settings, sde)
+    return at, lambda at: checkpoints.save(file, at, settings, sde)
+
+
 def _train(
     trainer: Trainer,
     sequence: Sequence,
     at: Checkpoint,
     save: Callable[[Checkpoint], None],
+    every: float,
     progress: Callable[[Progress], None],
 ) -> Checkpoint:
     """Step until the trainer is done. Whatever ends the run early leaves a checkpoint of the last whole step."""
@@ -139,7 +147,7 @@ def _train(
             _check_finite(report)
             at = Checkpoint(state, sequence.drawn, (*at.history, report.residual), clock.total)
             progress(clock.progress(report))
-            if time.monotonic() - saved > BETWEEN_CHECKPOINTS:
+            if time.monotonic() - saved >= every:
                 save(at)
                 saved = time.monotonic()
     finally:

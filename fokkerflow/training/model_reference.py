@@ -39,7 +39,6 @@ def reference(sde: SDE) -> dict[str, Any]:
     }
 
 
-@in_float64
 def probes(sde: SDE) -> dict[str, np.ndarray]:
     """Times, states and parameters around the model's typical ones, and its drift and covariance there."""
     points = {
@@ -61,7 +60,6 @@ def find_model(stored: Mapping[str, Any]) -> SDE:
     )
 
 
-@in_float64
 def verify(sde: SDE, stored: Mapping[str, Any], at: Mapping[str, np.ndarray]) -> None:
     """Raise ModelMismatchError, saying what differs and where, unless `sde` is the model of the file."""
     if not isinstance(sde, SDE):
@@ -88,7 +86,8 @@ def is_shipped(sde: SDE) -> bool:
     return type(sde) in MODELS.values()
 
 
-def _formulas(sde: SDE, at: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+@in_float64
+def _formulas(sde: SDE, at: Mapping[str, Any]) -> dict[str, np.ndarray]:
     points = [jnp.asarray(at[name]) for name in ("t", "x", "p")]
     return {what: np.asarray(jax.vmap(getattr(sde, what))(*points)) for what in ("drift", "covariance")}
 
