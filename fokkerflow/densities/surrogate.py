@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 from fokkerflow.densities.density import Density
 from fokkerflow.densities.guard import Guard, guard
@@ -16,6 +17,7 @@ from fokkerflow.sde.model import SDE, Parameters, Scalar, State
 from fokkerflow.sde.models import MODELS
 from fokkerflow.sde.validation import parameter_vector, state_vector
 from fokkerflow.training import artifact
+from fokkerflow.training.certificate import Certificate, certify
 from fokkerflow.training.fit import fit
 from fokkerflow.training.law import Law
 from fokkerflow.training.trained import Trained
@@ -58,6 +60,17 @@ class Surrogate(Density):
         shape = np.broadcast_shapes(x0.shape[:-1], dt.shape, p.shape[:-1], t0.shape)
         wide = [np.broadcast_to(a, shape + a.shape[-1:]) for a in (x0, p)]
         return guard(self.trained, wide[0], np.broadcast_to(dt, shape), wide[1], np.broadcast_to(t0, shape))
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Bounds on the L1 error over the training law, if they have been computed."""
+        data = self.trained.record.certificate
+        return None if data is None else Certificate.from_dict(data)
+
+    def certified(self, key: PRNGKeyArray, **options: Any) -> Surrogate:
+        """The same density with a certificate; `options` are those of `fokkerflow.training.certify`."""
+        certificate = certify(key, self.trained, **options)
+        return Surrogate(self.trained.with_record(certificate=certificate.to_dict()))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to one file, for `load`."""

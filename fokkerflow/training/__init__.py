@@ -1,5 +1,6 @@
 """How the weights of a flow are found: the training law, collocation points, two trainers, and what comes of them."""
 
+from fokkerflow.training.certificate import Certificate, certify
 from fokkerflow.training.collocation import Conditions, Gaps, Sequence, points, sequence_for
 from fokkerflow.training.container import FileError
 from fokkerflow.training.fit import Progress, TrainingError, fit
@@ -10,7 +11,7 @@ from fokkerflow.training.residual import Point, collocation_point, residual
 from fokkerflow.training.trained import Record, Trained
 
 __all__ = [
-    "Conditions", "FileError", "Gaps", "GaussNewton", "Info", "Law", "Marginal", "ModelMismatchError", "Point", "Progress",
-    "Record", "Sequence", "State", "Trained", "TrainingError", "TruncatedNormal", "Uniform", "collocation_point", "fit",
-    "iterate", "points", "residual", "sequence_for", "start",
+    "Certificate", "Conditions", "FileError", "Gaps", "GaussNewton", "Info", "Law", "Marginal", "ModelMismatchError", "Point",
+    "Progress", "Record", "Sequence", "State", "Trained", "TrainingError", "TruncatedNormal", "Uniform", "certify",
+    "collocation_point", "fit", "iterate", "points", "residual", "sequence_for", "start",
 ]  # fmt: skip

@@ -88,24 +88,25 @@ def l1_bounds(
     - `dt`: increasing gaps.
     - `points`, `scramblings`: Sobol' points in one set, and independent sets.
     """
-    grid = time_panels(np.asarray(dt, np.float64))
+    panels = time_panels(np.asarray(dt, np.float64))
     base = base_points(key, points, scramblings, trained.sde.dimension)
-    conditions, gaussian = (t0, x0, p), _gaussian(trained)
-    first = grid.candidates  # the Gaussian is needed up to the first gap only
-    own, bad = _expectations(trained, conditions, jnp.asarray(grid.tau[1:]), base)
-    normal, bad_normal = _expectations(gaussian, conditions, jnp.asarray(grid.tau[:first]), base)
-    change = np.asarray(_distances(trained, gaussian, conditions, jnp.asarray(grid.edges[:first]), base))
-    flow = _cumulative(own, grid.weights[1:], before=1)  # nothing in the first panel, from 0
-    start = _cumulative(normal, grid.weights[:first]) + change
-    return _best(start, flow, grid.asked, int(bad + bad_normal))
+    conditions, tau, gaussian = (t0, x0, p), jnp.asarray(panels.tau), gaussian_of_moments(trained)
+    own, bad_own = _expectations(trained, conditions, tau, base)
+    normal, bad_normal = _expectations(gaussian, conditions, tau, base)
+    changes = slice(0, panels.asked[0] + 1)  # at the end of any panel up to the first gap
+    distance = _distances(trained, gaussian, conditions, jnp.asarray(panels.ends[changes]), base)
+    start = panels.integrals(normal)[:, changes] + np.asarray(distance)
+    flow = panels.integrals(own)
+    unusable = np.sum(bad_own[:, 1:]) + np.sum(bad_normal[:, changes])  # the flow's own first panel is not used
+    return _best(start, flow - flow[:, :1], panels.asked, int(unusable))
 
 
 def _best(
     start: Float[np.ndarray, "c e r"], flow: Float[np.ndarray, "c k r"], asked: Int[np.ndarray, " m"], bad: int
 ) -> Bounds:
-    """The smallest total over the edges where the bound may change from the Gaussian to the flow.
+    """The smallest total over the panels at whose end the bound may change from the Gaussian to the flow.
 
-    `start` and `flow` are cumulative up to each edge, for each condition, edge and scrambling.
+    `start` and `flow` are the terms up to the end of each panel, for each condition, panel and scrambling.
     """
     total = start[:, None] + flow[:, asked][:, :, None] - flow[:, None, : start.shape[1]]
     best = np.argmin(total.mean(axis=-1), axis=-1)
@@ -114,16 +115,10 @@ def _best(
     return Bounds(value, error, np.take_along_axis(start.mean(axis=-1), best, axis=1), bad)
 
 
-def _cumulative(expected: Any, weights: np.ndarray, before: int = 0) -> Float[np.ndarray, "c k r"]:
-    """Integrals up to the end of each panel, from expectations at its nodes; `before` empty panels come first."""
-    panels = np.sum(np.asarray(expected) * weights[None, :, :, None], axis=2)
-    return np.cumsum(np.pad(panels, ((0, 0), (before, 0), (0, 0))), axis=1)
-
-
 @eqx.filter_jit
 def _expectations(
     trained: Trained, conditions: Conditions, tau: Float[Array, "k nodes"], base: Base
-) -> tuple[Float[Array, "c k nodes r"], Array]:
+) -> tuple[Float[Array, "c k nodes r"], Int[Array, "c k nodes"]]:
     """E\\|s e\\| for each condition, time and set of base points, and how many points were not finite."""
 
     def at(t0: Scalar, x0: State, p: Parameters, tau: Scalar) -> tuple[Float[Array, " r"], Array]:
@@ -132,7 +127,7 @@ def _expectations(
         return jnp.mean(jnp.where(usable, jnp.abs(residual), 0.0) * base.weight, axis=1), jnp.sum(~usable)
 
     expected, unusable = _for_all(at, conditions, tau.ravel())
-    return expected.reshape(-1, *tau.shape, expected.shape[-1]), jnp.sum(unusable)
+    return expected.reshape(-1, *tau.shape, expected.shape[-1]), unusable.reshape(-1, *tau.shape)
 
 
 @eqx.filter_jit
@@ -180,7 +175,7 @@ def scaled_residual(trained: Trained, t0: Scalar, tau: Scalar, x0: State, p: Par
     return tau * (speed - log_adjoint(lambda z: flow.log_density(z, condition), at, x))
 
 
-def _gaussian(trained: Trained) -> Trained:
+def gaussian_of_moments(trained: Trained) -> Trained:
     """The Gaussian of the moments, in the automatic charts: one component and no corrections."""
     sde, one = trained.sde, Network(width=1, depth=1)
     columns = (Coordinate(automatic_chart(d), (1,), tuple(range(i)), Uniform(), one) for i, d in enumerate(sde.domains))

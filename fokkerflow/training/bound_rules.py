@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,34 +25,40 @@ class Base(NamedTuple):
     weight: Float[Array, "r n"]
 
 
-class Grid(NamedTuple):
-    """Panels in time: their upper edges, nodes, and weights for the integral of ``g(tau)/tau``.
+class Panels(NamedTuple):
+    """Adjacent panels in time, from 0 on.
 
-    `candidates` are the panels up to the first gap that is asked for, and `asked` the panel that ends at each gap.
+    **Attributes:**
+
+    - `ends`: where each panel ends.
+    - `tau`, `weights`: its nodes, and their weights for the integral of ``g(tau)/tau``.
+    - `asked`: the panels that end at the gaps that were asked for.
     """
 
-    edges: Float[np.ndarray, " k"]
+    ends: Float[np.ndarray, " k"]
     tau: Float[np.ndarray, "k nodes"]
     weights: Float[np.ndarray, "k nodes"]
-    candidates: int
     asked: Int[np.ndarray, " m"]
 
+    def integrals(self, g: Any) -> Float[np.ndarray, "c k r"]:
+        """Integrals of ``g(tau)/tau`` from 0 to the end of each panel, from values of shape ``(c, k, nodes, r)``."""
+        return np.cumsum(np.sum(np.asarray(g) * self.weights[..., None], axis=2), axis=1)
 
-def time_panels(dt: Float[np.ndarray, " m"]) -> Grid:
-    """Panels from 0 through all gaps."""
+
+def time_panels(dt: Float[np.ndarray, " m"]) -> Panels:
+    """Gauss-Legendre in sqrt(tau), in which an integrand of order 1/sqrt(tau) at 0 is smooth."""
     if dt.ndim != 1 or not dt.size or not np.all(np.diff(dt, prepend=0.0) > 0):
         raise ValueError(f"Got gaps {dt.tolist()}, expected positive and increasing ones.")
-    edges = np.array([min(_DEPTH * dt[-1], dt[0] / _RATIO)])
-    asked = []
+    ends, asked = np.array([min(_DEPTH * dt[-1], dt[0] / _RATIO)]), []
     for gap in dt:
-        panels = int(np.ceil(np.log(gap / edges[-1]) / np.log(_RATIO)))
-        edges = np.append(edges, np.geomspace(edges[-1], gap, panels + 1)[1:])
-        asked.append(edges.size - 1)
-    roots = np.sqrt(np.append(0.0, edges))
+        count = int(np.ceil(np.log(gap / ends[-1]) / np.log(_RATIO)))
+        ends = np.append(ends, np.geomspace(ends[-1], gap, count + 1)[1:])
+        asked.append(ends.size - 1)
+    roots = np.sqrt(np.append(0.0, ends))
     unit, unit_weights = np.polynomial.legendre.leggauss(_NODES)
     half = np.diff(roots)[:, None] / 2
     u = roots[:-1, None] + half * (1 + unit)
-    return Grid(edges, u**2, half * unit_weights * 2 / u, asked[0] + 1, np.array(asked))
+    return Panels(ends, u**2, half * unit_weights * 2 / u, np.array(asked))
 
 
 def base_points(key: PRNGKeyArray, points: int, scramblings: int, d: int) -> Base:
