@@ -21,12 +21,12 @@ from fokkerflow.densities.registry import register
 from fokkerflow.sde.model import Parameters, Scalar, State
 from fokkerflow.sde.models import BDFS
 
-NODES = 24
-REACH = 11.2
+NODES = 28
+REACH = 12.5
 _TINY = 1e-300
-_STEPS = 12
+_STEPS = 20
 _EDGE_STEPS = 8
-_STEEPEST = 0.7
+_STEEPEST = 1.2
 
 
 @register("exact", BDFS)
@@ -173,7 +173,8 @@ def _contour(series: KillingSeries, ends: _Ends) -> tuple[Complex[Array, " nodes
     _, curvature = _derivatives(lambda w: _height(series, ends, w), saddle)
     sine = (saddle - centre) / radius
     angle = jnp.arcsin(jnp.clip(sine, -1, 1))
-    angle = jnp.clip(angle, -_STEEPEST, _STEEPEST)
+    steepest = math.pi / 4 + (_STEEPEST - math.pi / 4) / (1 + ends.variance * radius**2)
+    angle = jnp.clip(angle, -steepest, steepest)
     width = 1 / (radius * jnp.cos(angle) * jnp.sqrt(curvature))
     xi = width * REACH / NODES * (np.arange(NODES) + 0.5)
     sin, cos = jnp.sin(angle), jnp.cos(angle)
