@@ -18,7 +18,7 @@ RUN = CliRunner()
 def test_help_lists_the_commands() -> None:
     result = RUN.invoke(app, ["--help"])
     assert result.exit_code == 0
-    for command in ("models", "simulate", "demo"):
+    for command in ("models", "simulate", "train", "certify", "demo"):
         assert command in result.output
         help_text = RUN.invoke(app, [command, "--help"]).output
         assert "Example: fokkerflow " + command in help_text

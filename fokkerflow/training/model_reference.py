@@ -56,7 +56,8 @@ def find_model(stored: Mapping[str, Any]) -> SDE:
     if stored["shipped"]:
         raise ModelMismatchError(f"The model {stored['name']!r} is not one of this fokkerflow's: {', '.join(MODELS)}.")
     raise ModelMismatchError(
-        f"The model {stored['name']!r} ({stored['defined']}) is not part of fokkerflow. Import it yourself and pass it: sde=..."
+        f"The model {stored['name']!r} ({stored['defined']}) is not part of fokkerflow. "
+        "Import it yourself and pass it: sde=..., or --model on the command line."
     )
 
 
