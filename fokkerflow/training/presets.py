@@ -89,8 +89,26 @@ def preset_with(method: str, name: str, overrides: Mapping[str, Any]) -> Preset:
     if unknown:
         listed = "; ".join(f"of the {part}: {', '.join(names)}" for part, names in parts.items())
         raise ValueError(f"Got the option {unknown[0]!r}, expected one {listed}.")
-    changes = {part: {k: v for k, v in overrides.items() if k in names} for part, names in parts.items()}
-    return Preset(dataclasses.replace(base.flow, **changes["flow"]), dataclasses.replace(base.trainer, **changes["trainer"]))
+    return Preset(_changed(base.flow, overrides), _changed(base.trainer, overrides))
+
+
+def _changed(settings: Any, overrides: Mapping[str, Any]) -> Any:
+    """The settings with those overrides that are theirs."""
+    own = {name: value for name, value in overrides.items() if name in _names(settings)}
+    for name, value in own.items():
+        default = getattr(settings, name)
+        if not _may_replace(value, default):
+            raise TypeError(f"Got {name}={value!r}, expected something like {default!r}.")
+    return dataclasses.replace(settings, **own)
+
+
+def _may_replace(value: Any, default: Any) -> bool:
+    """A word may replace a word, a number a number; a list (one value per state) may replace a number."""
+    if isinstance(default, str) or isinstance(value, str):
+        return isinstance(default, str) and isinstance(value, str)
+    if isinstance(default, (int, float)) and not isinstance(value, (list, tuple)):
+        return isinstance(value, int if isinstance(default, int) else (int, float))
+    return True
 
 
 def _names(settings: Any) -> tuple[str, ...]:

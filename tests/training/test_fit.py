@@ -141,6 +141,12 @@ def test_bad_settings_are_refused(options: dict[str, object], message: str) -> N
         train(**options)
 
 
+@pytest.mark.parametrize("options", [{"points": "many"}, {"points": 1e3}, {"damping": None}, {"network": 3}])
+def test_a_setting_of_another_type_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match=r"Got \w+=.*, expected something like"):
+        train(**options)
+
+
 def test_the_law_has_to_be_one_of_the_model() -> None:
     with pytest.raises(ValueError, match="The law is one of CIR, the model is OU"):
         fit(OU, CIR_LAW, 1.0)
