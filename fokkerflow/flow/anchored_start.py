@@ -16,21 +16,22 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from fokkerflow.flow.chart import Moments, Placement
-from fokkerflow.flow.start import Condition, Regression, Standardisation, Start
+from fokkerflow.flow.regression import Origin, Regression, regress
+from fokkerflow.flow.start import Condition, Standardisation, Start
 from fokkerflow.flow.truncated_mixture import Mixture
-from fokkerflow.sde.linalg import cholesky
-from fokkerflow.sde.model import SDE, Matrix, Parameters, State
+from fokkerflow.sde.constraint import positive_names
+from fokkerflow.sde.domain import Domain
+from fokkerflow.sde.model import SDE, Parameters, State
 from fokkerflow.sde.moments import moments
 
 if TYPE_CHECKING:
     from fokkerflow.flow.config import Coordinate
 
 Scalar = Float[Array, ""]
-_FEATURE_BOUND = 4.0  # features saturate beyond four standard deviations of what the flow was built for
-_EARLIER_BOUND = 3.0
+_FEATURE_BOUND = 8.0  # features saturate beyond this many standard deviations of what the flow was built for
+_EARLIER_BOUND = 4.0
 _LOG_WIDTH_BOUND = 1.5
 _DEEPER_SHARE = 0.9  # the rest of a deeper layer stays the identity, which bounds its log density from below
-_SMALLEST_RESIDUAL = 1e-12  # variance share, should a correlation round to one
 
 
 class Anchor(NamedTuple):
@@ -93,6 +94,7 @@ class AnchoredStart(Start):
         raw = self._features(sde, anchor, t0, tau, x0, p)
         features = (raw - standardisation.centre) / standardisation.scale
         return Condition(
+            Origin(jnp.asarray(t0), jnp.asarray(tau), x0, p),
             tuple(_place(sde, c, i, anchor, t0, p) for i, c in enumerate(coordinates)),
             means=anchor.mean,
             sds=anchor.sd,
@@ -109,8 +111,13 @@ class AnchoredStart(Start):
         return self._features(sde, _anchor(sde, coordinates, t0, tau, x0, p), t0, tau, x0, p)
 
     def _features(self, sde: SDE, anchor: Anchor, t0: Scalar, tau: Scalar, x0: State, p: Parameters) -> Float[Array, " f"]:
-        """What was asked for, log tau, and the numbers of the anchor, which the network would otherwise have to find."""
-        features = [x0[j] for j in self.states] + [p[k] for k in self.parameters] + [jnp.log(tau)]
+        """What was asked for, log tau, and the numbers of the anchor, which the network would otherwise have to find.
+
+        Scales enter by their logarithms: distances to boundaries, and parameters that a constraint keeps positive.
+        """
+        positive = positive_names(sde.constraints)
+        features = [_on_the_line(sde.domains[j], x0[j]) for j in self.states]
+        features += [jnp.log(p[k]) if sde.parameters[k] in positive else p[k] for k in self.parameters] + [jnp.log(tau)]
         features += [jnp.asarray(t0)] * self.time
         for i, domain in enumerate(sde.domains):
             features.append(jnp.log(anchor.sd[i]))
@@ -146,8 +153,24 @@ class AnchoredStart(Start):
             jnp.log1p(-share),
         )
 
-    def earlier(self, value: Scalar) -> Scalar:
-        return _EARLIER_BOUND * jnp.tanh(value / _EARLIER_BOUND)
+    def earlier_count(self, domain: Domain) -> int:
+        return 1 if domain.is_line else 2
+
+    def earlier(self, domain: Domain, x: Scalar, mean: Scalar, value: Scalar) -> Float[Array, " e"]:
+        """asinh of the value, which grows slowly but does not saturate; and the distance to a boundary against the mean's."""
+        features = [jnp.arcsinh(value)]
+        if not domain.is_line:
+            distance = _on_the_line(domain, x) - _on_the_line(domain, mean)
+            features.append(_EARLIER_BOUND * jnp.tanh(distance / _EARLIER_BOUND))
+        return jnp.stack(features)
+
+
+def _on_the_line(domain: Domain, x: Scalar) -> Scalar:
+    """A state as it is, or the logarithm of its distance to the boundary, or of the ratio of its distances to both."""
+    if domain.is_line:
+        return x
+    below = jnp.log(x - domain.lower)
+    return below - jnp.log(domain.upper - x) if domain.is_interval else below
 
 
 def _gauss_hermite(components: int, spread: float) -> tuple[Array, Array, float]:
@@ -161,26 +184,13 @@ def _anchor(sde: SDE, coordinates: tuple[Coordinate, ...], t0: Scalar, tau: Scal
     mean, covariance = moments(sde, t0, tau, x0, p)
     sd = jnp.sqrt(jnp.diagonal(covariance))
     correlation = covariance / (sd[:, None] * sd[None, :])
-    return Anchor(mean, sd, tuple(_regress(correlation, i, c.parents) for i, c in enumerate(coordinates)))
+    return Anchor(mean, sd, tuple(regress(correlation, i, c.parents) for i, c in enumerate(coordinates)))
 
 
 def _place(sde: SDE, coordinate: Coordinate, i: int, anchor: Anchor, t0: Scalar, p: Parameters) -> Placement:
     chart = coordinate.chart
     exponent = _noise_exponent(sde, coordinate, i, t0, anchor.mean, p) if chart.needs_noise_exponent else None
     return chart.place(Moments(anchor.mean[i], anchor.sd[i], exponent))
-
-
-def _regress(correlation: Matrix, i: int, parents: tuple[int, ...]) -> Regression | None:
-    if not parents:
-        return None
-    order = jnp.array([*parents, i])
-    L = cholesky(correlation[order][:, order])
-    n = len(parents)
-    slopes: list[Scalar] = [L[n, j] for j in range(n)]
-    for j in reversed(range(n)):  # L_parents' slopes = last row of L, by back substitution
-        slopes[j] = (slopes[j] - sum(L[k, j] * slopes[k] for k in range(j + 1, n))) / L[j, j]
-    residual = jnp.maximum(1.0 - jnp.sum(L[n, :n] ** 2), _SMALLEST_RESIDUAL)
-    return Regression(jnp.stack(slopes), 0.5 * jnp.log(residual))
 
 
 def _noise_exponent(sde: SDE, coordinate: Coordinate, i: int, t0: Scalar, mean: State, p: Parameters) -> Scalar:

@@ -13,9 +13,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from fokkerflow.flow.regression import Origin
 from fokkerflow.flow.special import log_softplus
 from fokkerflow.flow.start import Condition, Standardisation, Start
 from fokkerflow.flow.truncated_mixture import Mixture
+from fokkerflow.sde.domain import Domain
 from fokkerflow.sde.model import SDE, Parameters, State
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class DiracStart(Start):
             [c.chart.forward(x0[i], place)[0].value for i, (c, place) in enumerate(zip(coordinates, placements, strict=True))]
         )
         return Condition(
+            Origin(t0, tau, x0, p),
             placements,
             means=jnp.zeros_like(x0),
             sds=jnp.ones_like(x0),
@@ -78,5 +81,8 @@ class DiracStart(Start):
         logits, means, widths = jnp.split(raw, 3)
         return Mixture(jax.nn.log_softmax(logits), means, log_softplus(widths))
 
-    def earlier(self, value: Scalar) -> Scalar:
-        return value
+    def earlier_count(self, domain: Domain) -> int:
+        return 1
+
+    def earlier(self, domain: Domain, x: Scalar, mean: Scalar, value: Scalar) -> Float[Array, " e"]:
+        return value[None]

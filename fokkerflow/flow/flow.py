@@ -21,6 +21,7 @@ from fokkerflow.flow.column import Column
 from fokkerflow.flow.conditioner import CONDITIONERS, Conditioner
 from fokkerflow.flow.config import Coordinate, FlowConfig, check_config
 from fokkerflow.flow.interval import Point, rescale_ends
+from fokkerflow.flow.regression import log_noise_ratio
 from fokkerflow.flow.start import Condition, Standardisation
 from fokkerflow.sde.model import SDE, Parameters, State
 
@@ -32,7 +33,8 @@ class Seen(NamedTuple):
 
     residual: Scalar  # (x - mean) / sd, for regressions in the state
     charted: Scalar  # the placed chart, for regressions in the chart
-    feature: Scalar  # the input of conditioners
+    state: Scalar
+    features: Float[Array, " e"]  # the inputs of conditioners
 
 
 class Frame(NamedTuple):
@@ -113,9 +115,9 @@ class Flow(eqx.Module):
         """Column `i`, given the earlier coordinates."""
         coordinate, start = self.config.coordinates[i], self.config.start
         parents = [seen[j] for j in coordinate.parents]
-        inputs = jnp.concatenate([*(s.feature[None] for s in parents), condition.features])
+        inputs = jnp.concatenate([*(s.features for s in parents), condition.features])
         first, *deeper = (network(inputs) for network in self.conditioners[i])
-        shift, log_scale = _regression(coordinate, condition, i, parents)
+        shift, log_scale = self._regression(i, condition, parents)
         column = Column(
             start.first(first, condition.location[i], condition.gate),
             rescale_ends(coordinate.chart.ends(condition.placements[i]), shift, log_scale),
@@ -133,7 +135,18 @@ class Flow(eqx.Module):
 
     def _seen(self, i: int, x: Scalar, charted: Point, point: Point, condition: Condition) -> Seen:
         residual = (x - condition.means[i]) / condition.sds[i]
-        return Seen(residual, charted.value, self.config.start.earlier(point.value))
+        features = self.config.start.earlier(self.sde.domains[i], x, condition.means[i], point.value)
+        return Seen(residual, charted.value, x, features)
+
+    def _regression(self, i: int, condition: Condition, parents: list[Seen]) -> tuple[Scalar, Scalar]:
+        """Shift and log scale of a placed chart, from the parents: in the states if the chart is linear, else in the charts."""
+        regression, coordinate = condition.regressions[i], self.config.coordinates[i]
+        if regression is None:
+            return jnp.zeros_like(condition.gate), jnp.zeros_like(condition.gate)
+        values = jnp.stack([s.residual if coordinate.chart.linear else s.charted for s in parents])
+        states = jnp.stack([s.state for s in parents])
+        wider = log_noise_ratio(self.sde, i, coordinate.parents, condition.origin, condition.means, states)
+        return jnp.dot(regression.slopes, values), regression.log_residual + wider
 
     def _inside(self, x: State) -> Array:
         supports = [c.chart.support for c in self.config.coordinates]
@@ -141,15 +154,6 @@ class Flow(eqx.Module):
 
     def _interior(self) -> State:
         return jnp.array([c.chart.interior for c in self.config.coordinates])
-
-
-def _regression(coordinate: Coordinate, condition: Condition, i: int, parents: list[Seen]) -> tuple[Scalar, Scalar]:
-    """Shift and log scale of a placed chart, from the parents: in the states if the chart is linear, else in the charts."""
-    regression = condition.regressions[i]
-    if regression is None:
-        return jnp.zeros_like(condition.gate), jnp.zeros_like(condition.gate)
-    values = [s.residual if coordinate.chart.linear else s.charted for s in parents]
-    return jnp.dot(regression.slopes, jnp.stack(values)), regression.log_residual
 
 
 @in_float64
@@ -169,11 +173,15 @@ def build_flow(key: PRNGKeyArray, sde: SDE, config: FlowConfig, standardisation:
         standardisation = Standardisation(jnp.zeros(features), jnp.ones(features))
     keys = jax.random.split(key, (len(config.coordinates), max(len(c.components) for c in config.coordinates)))
     conditioners = tuple(
-        _column_conditioners(keys[i], c, features + len(c.parents), config.start.zero_first_head)
+        _column_conditioners(keys[i], c, features + _earlier_count(sde, config, c), config.start.zero_first_head)
         for i, c in enumerate(config.coordinates)
     )
     reference_weights = tuple(c.reference.initial_weight() for c in config.coordinates)
     return Flow(sde, config, conditioners, reference_weights, standardisation)
+
+
+def _earlier_count(sde: SDE, config: FlowConfig, coordinate: Coordinate) -> int:
+    return sum(config.start.earlier_count(sde.domains[j]) for j in coordinate.parents)
 
 
 def _column_conditioners(

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from jaxtyping import Array, Float
 
 from fokkerflow.flow.chart import Placement
+from fokkerflow.flow.regression import Origin, Regression
 from fokkerflow.flow.truncated_mixture import Mixture
+from fokkerflow.sde.domain import Domain
 from fokkerflow.sde.model import SDE, Parameters, State
 
 if TYPE_CHECKING:
@@ -20,16 +22,10 @@ if TYPE_CHECKING:
 Scalar = Float[Array, ""]
 
 
-class Regression(NamedTuple):
-    """Linear regression of a coordinate on its parents: coefficients and the log standard deviation of the residual."""
-
-    slopes: Float[Array, " parents"]
-    log_residual: Scalar
-
-
 class Condition(NamedTuple):
     """All that a density knows about (t0, tau, x0, p), free of the weights: compute it once, use it for every theta and x.
 
+    - `origin`: these arguments.
     - `placements`: the placed chart of every coordinate.
     - `means`, `sds`: what states are standardised by before they enter a linear regression.
     - `regressions`: per coordinate, or None where there is nothing to regress.
@@ -38,6 +34,7 @@ class Condition(NamedTuple):
     - `gate`: 0 at the start, 1 when the corrections act in full.
     """
 
+    origin: Origin
     placements: tuple[Placement, ...]
     means: State
     sds: State
@@ -87,5 +84,9 @@ class Start(abc.ABC):
         """The mixture of a further layer, on [-1, 1]."""
 
     @abc.abstractmethod
-    def earlier(self, value: Scalar) -> Scalar:
-        """An earlier coordinate as an input of later conditioners, from its value in the first layer."""
+    def earlier_count(self, domain: Domain) -> int:
+        """Length of what `earlier` returns."""
+
+    @abc.abstractmethod
+    def earlier(self, domain: Domain, x: Scalar, mean: Scalar, value: Scalar) -> Float[Array, " e"]:
+        """Inputs of later conditioners from an earlier coordinate `x`, with its mean and its value in the first layer."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from types import ModuleType
@@ -117,6 +117,12 @@ def as_constraint(value: str | tuple[str, str] | Constraint) -> Constraint:
     if isinstance(value, Constraint):
         return value
     return Constraint(value) if isinstance(value, str) else Constraint(*value)
+
+
+def positive_names(constraints: Iterable[Constraint]) -> frozenset[str]:
+    """The parameters that a constraint keeps above zero, such as ``"alpha > 0"`` or ``"0 < sigma < sqrt(alpha)"``."""
+    inequalities = [i for constraint in constraints for i in constraint.inequalities]
+    return frozenset(i.right_text for i in inequalities if i.strict and i.left_text == "0" and i.right_text in i.names)
 
 
 def _parse(text: str) -> tuple[Inequality, ...]:
