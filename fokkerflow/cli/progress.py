@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -63,7 +64,9 @@ class _Lines:
 
 
 def duration(seconds: float) -> str:
-    """``"42 s"``, ``"3:07 min"``, ``"2:15 h"``."""
+    """``"42 s"``, ``"3:07 min"``, ``"2:15 h"``; ``"?"`` if nobody knows."""
+    if not math.isfinite(seconds):
+        return "?"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,17 +1,23 @@
 """How the weights of a flow are found: the training law, collocation points, two trainers, and what comes of them."""
 
+from fokkerflow.training.boundary_flux import BoundaryFlux, boundary_flux
 from fokkerflow.training.certificate import Certificate, certify
 from fokkerflow.training.collocation import Conditions, Gaps, Sequence, points, sequence_for
 from fokkerflow.training.container import FileError
-from fokkerflow.training.fit import Progress, TrainingError, fit
+from fokkerflow.training.errors import TrainingError
+from fokkerflow.training.fit import Progress, fit
+from fokkerflow.training.galerkin_settings import NeuralGalerkin
 from fokkerflow.training.gauss_newton import GaussNewton, Info, State, iterate, start
 from fokkerflow.training.law import Law, Marginal, TruncatedNormal, Uniform
 from fokkerflow.training.model_reference import ModelMismatchError
+from fokkerflow.training.neural_galerkin import MarchError
 from fokkerflow.training.residual import Point, collocation_point, residual
+from fokkerflow.training.theta_path import ThetaPath
 from fokkerflow.training.trained import Record, Trained
 
 __all__ = [
-    "Certificate", "Conditions", "FileError", "Gaps", "GaussNewton", "Info", "Law", "Marginal", "ModelMismatchError", "Point",
-    "Progress", "Record", "Sequence", "State", "Trained", "TrainingError", "TruncatedNormal", "Uniform", "certify",
-    "collocation_point", "fit", "iterate", "points", "residual", "sequence_for", "start",
+    "BoundaryFlux", "Certificate", "Conditions", "FileError", "Gaps", "GaussNewton", "Info", "Law", "MarchError", "Marginal",
+    "ModelMismatchError", "NeuralGalerkin", "Point", "Progress", "Record", "Sequence", "State", "ThetaPath", "Trained",
+    "TrainingError", "TruncatedNormal", "Uniform", "boundary_flux", "certify", "collocation_point", "fit", "iterate", "points",
+    "residual", "sequence_for", "start",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from fokkerflow.training.collocation import Gaps
 from fokkerflow.training.container import FileError
 from fokkerflow.training.law import Law
 from fokkerflow.training.model_reference import ModelMismatchError, find_model, probes, reference, verify
+from fokkerflow.training.theta_path import ThetaPath
 from fokkerflow.training.trained import Record, Trained
 
 _KIND = "artifact"
@@ -41,6 +42,7 @@ def save(path: str | os.PathLike[str], trained: Trained) -> None:
         "feature centre": trained.flow.standardisation.centre,
         "feature scale": trained.flow.standardisation.scale,
         **{f"probe {name}": value for name, value in probes(trained.sde).items()},
+        **{f"path {name}": value for name, value in ({} if trained.path is None else trained.path.arrays()).items()},
     }
     container.write(path, header, arrays)
 
@@ -72,11 +74,22 @@ def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray], sde: SDE | N
     verify(model, header["model"], {name.removeprefix("probe "): a for name, a in arrays.items() if name.startswith("probe ")})
     return Trained(
         flow=_restore_flow(model, FlowConfig.from_dict(header["flow"]), arrays),
-        path=None,
+        path=_restore_path(arrays),
         law=Law.from_dict(model, header["law"]),
         gaps=Gaps(**header["gaps"]),
         record=Record.from_dict(header["record"]),
     )
+
+
+def _restore_path(arrays: dict[str, np.ndarray]) -> ThetaPath | None:
+    """The weights as a function of the gap, if they move."""
+    stored = {name.removeprefix("path "): jnp.asarray(a) for name, a in arrays.items() if name.startswith("path ")}
+    if not stored:
+        return None
+    path = ThetaPath(**stored)
+    if path.thetas.shape[1:] != arrays["theta"].shape:
+        raise ValueError(f"a path of {path.thetas.shape[1]} weights for a flow of {arrays['theta'].size}")
+    return path
 
 
 def _restore_flow(sde: SDE, config: FlowConfig, arrays: dict[str, np.ndarray]) -> Flow:

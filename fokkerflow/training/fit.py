@@ -18,6 +18,7 @@ from fokkerflow.training import checkpoint as checkpoints
 from fokkerflow.training import laws
 from fokkerflow.training.checkpoint import Checkpoint
 from fokkerflow.training.collocation import Gaps, Sequence, sequence_for
+from fokkerflow.training.errors import TrainingError
 from fokkerflow.training.law import Law
 from fokkerflow.training.presets import Preset, preset_with
 from fokkerflow.training.trained import Record, Trained
@@ -27,10 +28,6 @@ SHORTEST_SHARE = 1e-3
 """The shortest gap of the training, as a share of the longest, unless another one is asked for."""
 
 
-class TrainingError(RuntimeError):
-    """A training that went wrong: its residual is no longer finite."""
-
-
 class Progress(NamedTuple):
     """Where a training is.
 
@@ -38,8 +35,9 @@ class Progress(NamedTuple):
 
     - `where`: in words, such as ``"iteration 12 of 80"``.
     - `share`: of the work that is done, from 0 to 1.
-    - `residual`: the median over the points of the last step.
-    - `seconds`, `seconds_left`: spent in this run, and to be expected; the first step includes compilation.
+    - `residual`: of the last step; see `fokkerflow.training.trainer.Report`.
+    - `seconds`, `seconds_left`: spent in this run, and to be expected (infinite as long as nobody knows); the first step
+      includes compilation.
     """
 
     where: str
@@ -71,8 +69,9 @@ def fit(
     - `sde`: the model.
     - `law`: a `Law`, or the name of one that comes with the package, such as ``"paper"``.
     - `dt_max`: the longest gap.
-    - `method`: the trainer; ``"gauss-newton"`` is the default.
-    - `preset`: ``"fast"``, ``"default"`` or ``"accurate"``.
+    - `method`: the trainer: ``"gauss-newton"``, or ``"neural-galerkin"``, the paper's.
+    - `preset`: ``"fast"``, ``"default"`` or ``"accurate"``; of Neural Galerkin ``"anchored"``, which is its default,
+      ``"reduced"`` or ``"paper"``.
     - `seed`: of the first weights and of the collocation points. Equal seeds give equal weights on one machine.
     - `shortest`: the shortest gap of the training; a thousandth of the longest if left out.
     - `checkpoint`: a file that is written every `checkpoint_every` seconds, and when the training ends or is interrupted. If
@@ -83,12 +82,12 @@ def fit(
     **Returns:** a `Trained`.
 
     **Raises:** ValueError for settings that make no sense, FileError for a checkpoint of another training, TrainingError if
-    the residual is no longer finite.
+    the training cannot go on.
     """
     named, law = law, _law(sde, law)
     gaps = Gaps(dt_max * SHORTEST_SHARE if shortest is None else shortest, dt_max)
-    chosen = preset_with(method, preset, overrides)
-    trainer = trainer_for(chosen.flow.build(law, gaps, seed), chosen.trainer)
+    chosen = preset_with(method, preset, overrides, sde)
+    trainer = trainer_for(chosen.flow.build(law, gaps, seed), chosen.trainer, gaps)
     settings = _settings(trainer.flow, chosen, law, gaps, method, seed)
     at, save = _begin(trainer, settings, sde, None if checkpoint is None else Path(checkpoint))
     sequence = sequence_for(trainer.flow, law, gaps, seed, at.drawn)
@@ -171,8 +170,10 @@ class _Clock:
         if self._first is None:
             self._first = (report.share, seconds)
         share, since = report.share - self._first[0], seconds - self._first[1]
-        pace = since / share if share > 0 else seconds / report.share
-        return Progress(report.where, report.share, report.residual, seconds, pace * (1 - report.share))
+        if share <= 0:
+            share, since = report.share, seconds
+        left = since / share * (1 - report.share) if share > 0 else math.inf
+        return Progress(report.where, report.share, report.residual, seconds, left)
 
 
 def _check_finite(report: Report) -> None:

@@ -16,6 +16,7 @@ from fokkerflow.flow import AnchoredStart, Flow, weights
 from fokkerflow.sde.model import SDE, Parameters, Scalar, State
 from fokkerflow.training.collocation import Gaps
 from fokkerflow.training.law import Law
+from fokkerflow.training.theta_path import ThetaPath
 
 _LIBRARIES = ("jax", "jaxlib", "equinox", "numpy", "scipy")
 
@@ -34,7 +35,7 @@ class Record:
 
     - `method`, `preset`, `seed`, `settings`: what `fit` was asked for; `settings` are the trainer's, in full.
     - `command`: what makes it again.
-    - `history`: the median residual after each step.
+    - `history`: the residual after each step, as progress shows it.
     - `seconds`: spent training, over all runs if it was resumed.
     - `versions`: of the libraries, filled in by itself.
     - `certificate`: what `certify` found, or None.
@@ -72,7 +73,7 @@ class Trained(eqx.Module):
     """
 
     flow: Flow
-    path: Any
+    path: ThetaPath | None
     law: Law = eqx.field(static=True)
     gaps: Gaps = eqx.field(static=True)
     record: Record = eqx.field(static=True)

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any, NamedTuple, final
 
 from fokkerflow.flow import Flow, weights
-from fokkerflow.training import gauss_newton
-from fokkerflow.training.collocation import Conditions
+from fokkerflow.training import gauss_newton, neural_galerkin
+from fokkerflow.training.collocation import Conditions, Gaps
+from fokkerflow.training.galerkin_settings import NeuralGalerkin
 from fokkerflow.training.gauss_newton import GaussNewton
+from fokkerflow.training.neural_galerkin import MarchState
+from fokkerflow.training.theta_path import ThetaPath
+
+_FIRST_PART = 1e-5
+"""Steps of a march grow at first, and are limited by stability later: about half of the work is in equal distances of
+log(tau + this share of the longest gap), and half of tau."""
 
 
 class Report(NamedTuple):
-    """What a step did: where the training is now, in words and as a share of the whole, and the median residual."""
+    """What a step did: where the training is now, in words and as a share of the whole, and the residual.
+
+    The residual is tau (d/dtau log q - (L* q)/q) over the points of the step: its median for Gauss-Newton; for Neural Galerkin
+    the root mean square of what the least squares at its beginning left.
+    """
 
     where: str
     share: float
@@ -65,6 +77,34 @@ class GaussNewtonTrainer(Trainer):
         return with_weights(state.theta), None
 
 
-def trainer_for(flow: Flow, settings: GaussNewton) -> Trainer:
+@final
+class NeuralGalerkinTrainer(Trainer):
+    """`fokkerflow.training.neural_galerkin`. A step is an attempted one; it may be refused, and is then tried shorter."""
+
+    def __init__(self, flow: Flow, settings: NeuralGalerkin, gaps: Gaps) -> None:
+        self.flow, self.settings, self.gaps, self.points = flow, settings, gaps, settings.points
+
+    def start(self) -> MarchState:
+        return neural_galerkin.march_start(self.flow, self.settings, self.gaps)
+
+    def advance(self, state: MarchState, conditions: Conditions) -> tuple[MarchState, Report]:
+        longest = self.gaps.longest
+        state, info = neural_galerkin.advance(self.flow, self.settings, state, conditions, longest)
+        done = state.tau / longest
+        share = 0.5 * (math.log1p(done / _FIRST_PART) / math.log1p(1 / _FIRST_PART) + done)
+        where = f"tau {state.tau:.2e} of {longest:g}, step {len(state.taus) - 1}"
+        return state, Report(where, share, (info.tau + info.step) * info.residual)
+
+    def finished(self, state: MarchState) -> bool:
+        return neural_galerkin.finished(state, self.gaps.longest)
+
+    def result(self, state: MarchState) -> tuple[Flow, ThetaPath]:
+        _, with_weights = weights(self.flow)
+        return with_weights(state.theta), neural_galerkin.path_of(state)
+
+
+def trainer_for(flow: Flow, settings: GaussNewton | NeuralGalerkin, gaps: Gaps) -> Trainer:
     """The trainer that settings belong to."""
+    if isinstance(settings, NeuralGalerkin):
+        return NeuralGalerkinTrainer(flow, settings, gaps)
     return GaussNewtonTrainer(flow, settings)
