@@ -52,9 +52,14 @@ class Inequality:
     left_text: str
     right_text: str
     strict: bool
-    names: tuple[str, ...]
+    left_names: tuple[str, ...]
+    right_names: tuple[str, ...]
     left: Expression = field(compare=False, repr=False)
     right: Expression = field(compare=False, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.left_names + self.right_names))
 
     @property
     def symbol(self) -> str:
@@ -125,6 +130,20 @@ def positive_names(constraints: Iterable[Constraint]) -> frozenset[str]:
     return frozenset(i.right_text for i in inequalities if i.strict and i.left_text == "0" and i.right_text in i.names)
 
 
+def bounds(constraints: Iterable[Constraint], name: str, values: Mapping[str, Any], xp: ModuleType = np) -> tuple[Any, Any]:
+    """Lower and upper bound of one parameter, given values of the others that its bounds depend on; infinite if there is none.
+
+    Only constraints that have the parameter alone on one side are bounds: "0 < sigma < sqrt(2*alpha*beta)" is two for sigma.
+    """
+    lower, upper = -np.inf, np.inf
+    for inequality in (i for constraint in constraints for i in constraint.inequalities):
+        if inequality.right_text == name and name not in inequality.left_names:
+            lower = xp.maximum(lower, inequality.left(values, xp))
+        elif inequality.left_text == name and name not in inequality.right_names:
+            upper = xp.minimum(upper, inequality.right(values, xp))
+    return lower, upper
+
+
 def _parse(text: str) -> tuple[Inequality, ...]:
     try:
         node = ast.parse(text, mode="eval").body
@@ -142,14 +161,17 @@ def _inequality(text: str, left: ast.expr, op: ast.cmpop, right: ast.expr) -> In
         left, right, kind = right, left, _REVERSED[kind]
     if kind not in _COMPARISONS:
         raise ValueError(f"Constraint {text!r} uses a comparison other than < <= > >=.")
-    names: dict[str, None] = {}
+    left_names: dict[str, None] = {}
+    right_names: dict[str, None] = {}
+    left_side, right_side = _compile(text, left, left_names), _compile(text, right, right_names)
     return Inequality(
         ast.unparse(left),
         ast.unparse(right),
         _COMPARISONS[kind][1],
-        left=_compile(text, left, names),
-        right=_compile(text, right, names),
-        names=tuple(names),
+        tuple(left_names),
+        tuple(right_names),
+        left=left_side,
+        right=right_side,
     )
 
 

@@ -66,6 +66,11 @@ class Bounds(NamedTuple):
     start: Float[np.ndarray, "c m"]
     unusable: int
 
+    @property
+    def upper(self) -> Float[np.ndarray, "c m"]:
+        """The bounds and three standard errors."""
+        return self.value + 3 * self.error
+
 
 @in_float64
 def l1_bounds(
@@ -76,7 +81,7 @@ def l1_bounds(
     t0: Float[Array, " c"],
     dt: Sequence[float],
     *,
-    points: int = 16,
+    points: int = 32,
     scramblings: int = 8,
 ) -> Bounds:
     """The bound for each condition and each gap.

@@ -37,7 +37,7 @@ _PAPER: Mapping[type[SDE], tuple[PaperFlow, NeuralGalerkin]] = {
 
 _ELSEWHERE = (dataclasses.replace(_HESTON, box=None), _HESTON_TRAINER)
 
-ANCHORED = Preset(AnchoredFlow(), NeuralGalerkin(cutoff=15.0))
+ANCHORED = Preset(AnchoredFlow(components=5, width=12), NeuralGalerkin(points=2500, cutoff=15.0, damping=1e-5))
 """The march of an anchored flow: tau is an input, and theta moves as well."""
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from fokkerflow.flow import Flow, weights
 from fokkerflow.training.collocation import Conditions, points
-from fokkerflow.training.least_squares import Gram, Memory, Theta, forget, remember, robust_weights, step
+from fokkerflow.training.least_squares import Memory, Theta, forget, gram, remember, robust_weights, step
 from fokkerflow.training.residual import Point, residual
 
 
@@ -86,15 +86,17 @@ def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditi
     """One iteration: look at the points of `conditions`, remember their system, step until the residual does not rise."""
     _, with_weights = weights(flow)
     at = points(with_weights(state.theta), conditions, jnp.array(settings.spreads))
-    system = _system(flow, state.theta, at, settings.cutoff, settings.robustness)
+    system = _linearised(flow, state.theta, at, settings.cutoff, settings.robustness)
+    n = settings.points
+    normal, gradient = gram(system.jacobian) / n, np.asarray(system.jacobian).T @ np.asarray(system.residuals) / n
     rho = min(settings.memory, _EARLY_MEMORY) if state.iteration < _EARLY else settings.memory
-    memory = remember(state.memory, rho, system.gram, system.gradient, state.theta)
+    memory = remember(state.memory, rho, normal, gradient, state.theta)
     damping, accepted, after = state.damping, False, np.inf
     theta = state.theta
     for attempt in range(_TRIES):
         if attempt == _TRIES_WITH_MEMORY:  # the past may be to blame
-            memory = remember(forget(state.theta), 0.0, system.gram, system.gradient, state.theta)
-        candidate = state.theta + _step(memory, state.theta, damping)
+            memory = remember(forget(state.theta), 0.0, normal, gradient, state.theta)
+        candidate = state.theta + step(memory, state.theta, damping)
         after = float(_loss(flow, candidate, at, system.weights))
         if np.isfinite(after) and after < _TOLERATED_RISE * system.loss:
             theta, accepted = candidate, True
@@ -107,9 +109,11 @@ def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditi
     return State(theta, memory, damping, state.iteration + 1), info
 
 
-class _System(NamedTuple):
-    gram: Gram
-    gradient: Theta
+class _Linearised(NamedTuple):
+    """The weighted residuals and Jacobian of a batch, and what is reported about it."""
+
+    jacobian: Float[Array, "n m"]
+    residuals: Float[Array, " n"]
     loss: Float[Array, ""]
     median: Float[Array, ""]
     weights: Float[Array, " n"]
@@ -122,21 +126,19 @@ def _residual_at(flow: Flow, theta: Theta, point: Point) -> Float[Array, ""]:
 
 
 @eqx.filter_jit
-def _system(flow: Flow, theta: Theta, at: Point, cutoff: float, robustness: float) -> _System:
-    """The weighted normal equations of a batch; a point whose residual or gradient is not finite has weight zero."""
+def _linearised(flow: Flow, theta: Theta, at: Point, cutoff: float, robustness: float) -> _Linearised:
+    """A point whose residual or gradient is not finite has weight zero."""
     values, jacobian = jax.vmap(lambda point: jax.value_and_grad(lambda t: _residual_at(flow, t, point))(theta))(at)
     usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(jacobian), axis=1)
     values = jnp.where(usable, values, 0.0)
     w = robust_weights(values, cutoff, robustness) * usable
-    jacobian, weighted = jnp.where(usable[:, None], jacobian, 0.0) * w[:, None], values * w
-    n = values.size
-    return _System(
-        gram=jacobian.T @ jacobian / n,
-        gradient=jacobian.T @ weighted / n,
-        loss=jnp.mean(weighted**2),
+    return _Linearised(
+        jacobian=jnp.where(usable[:, None], jacobian, 0.0) * w[:, None],
+        residuals=values * w,
+        loss=jnp.mean((values * w) ** 2),
         median=jnp.median(jnp.abs(values)),
         weights=w,
-        unusable=n - jnp.sum(usable),
+        unusable=values.size - jnp.sum(usable),
     )
 
 
@@ -145,6 +147,3 @@ def _loss(flow: Flow, theta: Theta, at: Point, w: Float[Array, " n"]) -> Float[A
     """The mean weighted square of the residual elsewhere in theta, at the same points and weights."""
     values = jax.vmap(lambda point: _residual_at(flow, theta, point))(at)
     return jnp.mean(jnp.where(w > 0, values * w, 0.0) ** 2)
-
-
-_step = eqx.filter_jit(step)

@@ -6,70 +6,25 @@ stored in artifacts, and a trained density knows by it where it may be trusted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.special import ndtr, ndtri
 
+from fokkerflow.sde.constraint import bounds
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.validation import valid_rows
+from fokkerflow.training.marginals import LogUniform, Marginal, ShareOfRange, TruncatedNormal, Uniform, from_dict, to_dict
+
+__all__ = ["Law", "LogUniform", "Marginal", "ShareOfRange", "TruncatedNormal", "Uniform"]
 
 Cube = Callable[[int], Float[np.ndarray, "k d"]]
 """The next k points of a sequence in the unit cube, random or quasi-random."""
 
 _PATIENCE = 200
 """A law whose constraints keep less than one draw in this many is refused."""
-
-
-@dataclass(frozen=True)
-class Uniform:
-    """Uniform on (low, high)."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not -math.inf < self.low < self.high < math.inf:
-            raise ValueError(f"Uniform needs finite low < high, got low={self.low:g}, high={self.high:g}.")
-
-    def quantile(self, u: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        return self.low + (self.high - self.low) * u
-
-    def excess(self, x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """How far outside, in half widths; 0 inside."""
-        half = (self.high - self.low) / 2
-        return np.maximum(np.maximum(self.low - x, x - self.high), 0.0) / half
-
-
-@dataclass(frozen=True)
-class TruncatedNormal:
-    """Normal with this mean and standard deviation, restricted to (low, high)."""
-
-    mean: float
-    sd: float
-    low: float = -math.inf
-    high: float = math.inf
-
-    def __post_init__(self) -> None:
-        if not (self.sd > 0 and self.low < self.high and math.isfinite(self.mean) and math.isfinite(self.sd)):
-            raise ValueError(f"TruncatedNormal needs sd > 0, low < high and finite mean and sd, got {self}.")
-
-    def quantile(self, u: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        below, above = ndtr((self.low - self.mean) / self.sd), ndtr((self.high - self.mean) / self.sd)
-        return np.clip(self.mean + self.sd * ndtri(below + (above - below) * u), self.low, self.high)
-
-    def excess(self, x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """How far beyond three standard deviations, in standard deviations; infinite outside (low, high)."""
-        beyond = np.maximum(np.abs(x - self.mean) / self.sd - 3.0, 0.0)
-        return np.where((x < self.low) | (x > self.high), np.inf, beyond)
-
-
-Marginal = Uniform | TruncatedNormal
-_MARGINALS: dict[str, type[Uniform] | type[TruncatedNormal]] = {"uniform": Uniform, "truncated-normal": TruncatedNormal}
 
 
 @dataclass(frozen=True)
@@ -103,11 +58,23 @@ class Law:
                     f"{self.sde.label}: got a law of {what} for {', '.join(given) or 'nothing'}, "
                     f"expected {', '.join(expected)}."
                 )
+        self._check_shares()
         for name, domain in self.sde.states.items():
             ends = self.x0[name].quantile(np.array([0.0, 1.0]))
             if ends[0] < domain.lower or ends[1] > domain.upper:
                 raise ValueError(
                     f"{self.sde.label}: the law of {name} reaches from {ends[0]:g} to {ends[1]:g}, outside its domain {domain}."
+                )
+
+    def _check_shares(self) -> None:
+        if any(isinstance(marginal, ShareOfRange) for marginal in self.x0.values()):
+            raise ValueError(f"{self.sde.label}: only parameters that a constraint bounds can have a ShareOfRange, not states.")
+        values = {name: np.array([self.sde.typical[name]]) for name in self.sde.parameters}
+        for name in self._shares:
+            low, high = bounds(self.sde.constraints, name, values)
+            if not np.all(np.isfinite(low) & np.isfinite(high)):
+                raise ValueError(
+                    f"{self.sde.label}: no constraint bounds {name!r} on both sides: it cannot have a ShareOfRange."
                 )
 
     def __hash__(self) -> int:
@@ -123,8 +90,15 @@ class Law:
         """Starting points and parameters of points in the unit cube, before the constraints."""
         d = self.sde.dimension
         x0 = [self.x0[name].quantile(u[:, i]) for i, name in enumerate(self.sde.states)]
-        p = [self.parameters[name].quantile(u[:, d + i]) for i, name in enumerate(self.sde.parameters)]
-        return np.stack(x0, 1), np.stack(p, 1)
+        drawn = {name: self.parameters[name].quantile(u[:, d + i]) for i, name in enumerate(self.sde.parameters)}
+        for name in self._shares:
+            low, high = bounds(self.sde.constraints, name, drawn)
+            drawn[name] = low + (high - low) * drawn[name]
+        return np.stack(x0, 1), np.stack([drawn[name] for name in self.sde.parameters], 1)
+
+    @property
+    def _shares(self) -> list[str]:
+        return [name for name in self.sde.parameters if isinstance(self.parameters[name], ShareOfRange)]
 
     def keeps(self, x0: Float[np.ndarray, "n d"], p: Float[np.ndarray, "n n_p"]) -> Bool[np.ndarray, " n"]:
         """Which draws satisfy the constraints and lie strictly inside the domain."""
@@ -161,20 +135,25 @@ class Law:
     def excess(self, x0: Float[np.ndarray, "n d"], p: Float[np.ndarray, "n n_p"]) -> dict[str, Float[np.ndarray, " n"]]:
         """How far each state and parameter lies outside the law, by name; 0 inside."""
         states = {name: m.excess(x0[:, i]) for i, (name, m) in enumerate(_ordered(self.x0, self.sde.states))}
-        return states | {name: m.excess(p[:, i]) for i, (name, m) in enumerate(_ordered(self.parameters, self.sde.parameters))}
+        values = {name: p[:, i] for i, name in enumerate(self.sde.parameters)}
+        raw = dict(values)
+        for name in self._shares:
+            low, high = bounds(self.sde.constraints, name, raw)
+            values[name] = (raw[name] - low) / (high - low)
+        return states | {name: m.excess(values[name]) for name, m in _ordered(self.parameters, self.sde.parameters)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for artifacts."""
         return {
-            "x0": {name: _to_dict(m) for name, m in self.x0.items()},
-            "parameters": {name: _to_dict(m) for name, m in self.parameters.items()},
-            **({} if self.t0 is None else {"t0": _to_dict(self.t0)}),
+            "x0": {name: to_dict(m) for name, m in self.x0.items()},
+            "parameters": {name: to_dict(m) for name, m in self.parameters.items()},
+            **({} if self.t0 is None else {"t0": to_dict(self.t0)}),
         }
 
     @classmethod
     def from_dict(cls, sde: SDE, data: Mapping[str, Any]) -> Law:
-        x0, parameters = ({name: _from_dict(m) for name, m in data[part].items()} for part in ("x0", "parameters"))
-        t0 = _from_dict(data["t0"]) if "t0" in data else None
+        x0, parameters = ({name: from_dict(m) for name, m in data[part].items()} for part in ("x0", "parameters"))
+        t0 = from_dict(data["t0"]) if "t0" in data else None
         if not isinstance(t0, Uniform | None):
             raise ValueError(f"Got {t0} as the law of t0, expected a uniform one.")
         return cls(sde, x0, parameters, t0)
@@ -182,16 +161,3 @@ class Law:
 
 def _ordered(marginals: Mapping[str, Marginal], names: Any) -> list[tuple[str, Marginal]]:
     return [(name, marginals[name]) for name in names]
-
-
-def _to_dict(marginal: Marginal) -> dict[str, Any]:
-    kind = next(k for k, cls in _MARGINALS.items() if isinstance(marginal, cls))
-    return {"kind": kind, **{k: v for k, v in asdict(marginal).items() if math.isfinite(v)}}
-
-
-def _from_dict(data: Mapping[str, Any]) -> Marginal:
-    values = dict(data)
-    kind = values.pop("kind")
-    if kind not in _MARGINALS:
-        raise ValueError(f"Got a marginal of kind {kind!r}, expected one of {', '.join(_MARGINALS)}.")
-    return _MARGINALS[kind](**values)

@@ -17,7 +17,7 @@ PRESETS: Mapping[str, Mapping[str, Preset | Callable[[SDE], Preset]]] = {
     "gauss-newton": {
         "fast": Preset(AnchoredFlow(components=4, width=10), GaussNewton(points=2500, iterations=40)),
         "default": Preset(AnchoredFlow(), GaussNewton()),
-        "accurate": Preset(AnchoredFlow(components=8, width=20), GaussNewton(points=10_000, iterations=120)),
+        "accurate": Preset(AnchoredFlow(components=10, width=32), GaussNewton(points=9000, iterations=110)),
     },
     "neural-galerkin": {
         "anchored": galerkin_presets.ANCHORED,

@@ -21,7 +21,8 @@ from fokkerflow.training.regions import regions
 from tests.training.trainings import CIR_LAW, OU_LAW, law_of, small_cir, untrained
 
 DT = (0.01, 0.1, 0.5)
-N = 24
+N = 12
+FEW = {"points": 16, "scramblings": 4}
 
 
 class Line(eqx.Module):
@@ -82,7 +83,7 @@ def true_error(trained: Trained, x0: Array, p: Array, dt: Array, base: Array, we
 def test_the_bound_holds(name: str) -> None:
     trained = CASES[name]()
     x0, p, t0 = conditions(trained)
-    bounds = l1_bounds(jax.random.key(0), trained, x0, p, t0, DT)
+    bounds = l1_bounds(jax.random.key(0), trained, x0, p, t0, DT, **FEW)
     base, weight = base_points(jax.random.key(9), 1024, 1, trained.sde.dimension)
     error = np.asarray(true_error(trained, x0, p, jnp.array(DT), base[0], weight[0]))
     assert bounds.unusable == 0
@@ -115,7 +116,7 @@ def test_the_true_error_by_sampling_is_that_by_quadrature() -> None:
 def test_the_bound_of_an_exact_density_is_zero() -> None:
     """The Gaussian of the moments is the density of the OU process."""
     trained = gaussian_of_moments(untrained(OU_LAW))
-    bounds = l1_bounds(jax.random.key(0), trained, *conditions(trained), DT)
+    bounds = l1_bounds(jax.random.key(0), trained, *conditions(trained), DT, **FEW)
     assert np.max(bounds.value) < 1e-8
 
 
@@ -142,7 +143,7 @@ def test_base_points_integrate_over_the_cube() -> None:
 
 @pytest.fixture(scope="module")
 def certificate() -> Certificate:
-    return certify(jax.random.key(4), small_cir(), conditions=N, dt=DT[::-1], points=16, scramblings=8)
+    return certify(jax.random.key(4), small_cir(), conditions=N, dt=DT[::-1], **FEW)
 
 
 def test_a_certificate_says_how_large_the_bound_is_and_where(certificate: Certificate) -> None:
@@ -179,6 +180,6 @@ def test_a_gap_beyond_the_range_is_refused() -> None:
 
 
 def test_a_point_without_a_finite_residual_voids_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    bad = Bounds(np.ones((24, 3)), np.ones((24, 3)), np.ones((24, 3)), unusable=1)
+    bad = Bounds(np.ones((N, 3)), np.ones((N, 3)), np.ones((N, 3)), unusable=1)
     monkeypatch.setattr("fokkerflow.training.certificate.l1_bounds", lambda *args, **options: bad)
-    assert certify(jax.random.key(0), untrained(CIR_LAW), conditions=24, dt=DT).unusable == 1
+    assert certify(jax.random.key(0), untrained(CIR_LAW), conditions=N, dt=DT).unusable == 1

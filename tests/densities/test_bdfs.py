@@ -1,0 +1,161 @@
+"""The exact BDFS density against arithmetic in many digits, its own integrals, and the Fokker-Planck equation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fokkerflow.densities import density
+from fokkerflow.fokker_planck import log_residual
+from fokkerflow.sde.models import BDFS, CIR
+from fokkerflow.sde.moments import moments
+
+from .bdfs_reference import log_density_mp
+from .laws import draw_bdfs_parameters, draw_bdfs_transitions
+
+MODEL = BDFS()
+EXACT = density("exact", MODEL)
+TYPICAL = np.array([BDFS.typical[name] for name in BDFS.parameters])
+START = np.array([0.1, 0.06, 0.06])
+SIZE = 4096
+
+
+@pytest.fixture(scope="module")
+def bdfs():
+    """One compilation for all tests: batches are padded to one size."""
+    compiled = jax.jit(jax.vmap(lambda x1, x0, dt, p: EXACT.log_density(x1, x0, dt, p, jnp.zeros(()))))
+
+    def log_density(x1, x0, dt, p):
+        n = len(np.atleast_2d(x1))
+        rows = [np.broadcast_to(a, (n, k)) for a, k in ((x1, 3), (x0, 3), (np.reshape(dt, (-1, 1)), 1), (p, 8))]
+        parts = []
+        for start in range(0, n, SIZE):
+            x1_, x0_, dt_, p_ = (np.resize(r[start : start + SIZE], (SIZE, r.shape[1])) for r in rows)
+            parts.append(np.asarray(compiled(x1_, x0_, dt_[:, 0], p_)))
+        return np.concatenate(parts)[:n]
+
+    return log_density
+
+
+def errors(got, x1, x0, dt, p):
+    expected = np.array([float(log_density_mp(*row)) for row in zip(x1, x0, dt, p, strict=True)])
+    return np.abs(got - expected) / np.maximum(1, np.abs(expected))
+
+
+@pytest.mark.parametrize("n", [5, pytest.param(60, marks=pytest.mark.slow)])
+def test_agrees_with_many_digits_over_the_law_of_the_paper(bdfs, rng, n):
+    p = draw_bdfs_parameters(rng, n)
+    x1, x0, dt = draw_bdfs_transitions(rng, p)
+    assert errors(bdfs(x1, x0, dt, p), x1, x0, dt, p).max() < 1e-12
+
+
+# v1, o1, y1, v0, dt and the parameters
+HARD = {
+    "a day, far out": ((0.13, 0.07, 0.01), 0.1, 1 / 365, TYPICAL),
+    "low variance": ((2e-4, 0.06, 0.065), 1e-4, 1 / 52, TYPICAL),
+    "almost Feller": ((0.001, 0.06, 0.3), 0.02, 0.5, (3.0, 0.01, 0.2449, 7.0, 0.06, 0.03, 10.0, 0.5)),
+    "almost no noise in o": ((0.12, 0.0601, 0.1), 0.1, 0.5, (3.0, 0.1, 0.25, 7.0, 0.06, 1e-4, 10.0, 0.5)),
+    "rho close to 1": ((0.12, 0.06, 0.1), 0.1, 0.5, (3.0, 0.1, 0.25, 7.0, 0.06, 0.03, 10.0, 0.999)),
+}
+
+
+def test_agrees_with_many_digits_at_hard_points(bdfs):
+    x1, v0, dt, p = (np.array(column) for column in zip(*HARD.values(), strict=True))
+    x0 = np.stack([v0, np.full(len(v0), 0.06), np.full(len(v0), 0.06)], 1)
+    error = errors(bdfs(x1, x0, dt, p), x1, x0, dt, p)
+    assert error.max() < 1e-9, dict(zip(HARD, error, strict=True))
+
+
+EQUAL_RATES = {"k1 = k3": (0, 10.0), "k2 = k3": (3, 10.0), "k1 = k2": (0, 7.0), "2 k1 = k3": (0, 5.0)}
+
+
+@pytest.mark.parametrize("case", EQUAL_RATES)
+def test_equal_rates_are_nothing_special(bdfs, case):
+    """The density and its gradient are smooth across, where textbook formulas divide by zero."""
+    i, rate = EQUAL_RATES[case]
+    x1 = np.array([0.12, 0.055, 0.1])
+    shifts = rate * np.array([0.0, 1e-12, 1e-9, 1e-7, -1e-7, 1e-3, -1e-3, 2e-3, -2e-3])
+    p = np.tile(TYPICAL, (len(shifts), 1))
+    p[:, i] = rate + shifts
+    at, *near, a, b, c, d = bdfs(np.tile(x1, (len(p), 1)), START, 0.5, p)
+    assert (4 * (a + b) - (c + d)) / 6 == pytest.approx(at, abs=1e-10)
+    slope = (8 * (a - b) - (c - d)) / (12e-3 * rate)
+    for value, shift in zip(near, shifts[1:5], strict=True):
+        assert value - at == pytest.approx(slope * shift, abs=1e-11)
+    gradient = jax.grad(lambda q: EXACT.log_density(x1, START, jnp.array(0.5), q, jnp.zeros(())))
+    assert float(jax.jit(gradient)(jnp.array(p[0]))[i]) == pytest.approx(slope, rel=1e-6)
+
+
+def grid(p, dt, x0, n, reach=7.5):
+    """Trapezoidal nodes in log v, and in o and y given what comes before, and their weights."""
+    mean, cov = (np.asarray(m) for m in moments(MODEL, 0.0, dt, x0, p))
+    t = np.linspace(-1, 1, n)
+    cv = np.sqrt(np.log1p(cov[0, 0] / mean[0] ** 2))
+    spread = reach * cv * np.array([1.35, 0.9])  # the law of v leans to the left in log v
+    middle = (spread[1] - spread[0]) / 2
+    v = mean[0] * np.exp(middle + spread.mean() * t)
+    L = np.linalg.cholesky(cov)
+    a, b, c = np.meshgrid(v, reach * t, reach * t, indexing="ij")
+    z = (a - mean[0]) / L[0, 0]
+    sd = L[2, 2] * np.sqrt(np.maximum(a / mean[0], 0.6))
+    x = np.stack([a, mean[1] + L[1, 1] * b, mean[2] + L[2, 0] * z + L[2, 1] * b + sd * c], -1).reshape(-1, 3)
+    weights = a * spread.mean() * reach**2 * L[1, 1] * sd * (2 / (n - 1)) ** 3
+    return x, weights.ravel()
+
+
+@pytest.mark.parametrize("dt", [1 / 12, 0.5])
+def test_integrates_to_one_and_has_the_moments_of_the_model(bdfs, dt):
+    x, weights = grid(TYPICAL, dt, START, 32)
+    mass = weights * np.exp(bdfs(x, START, dt, TYPICAL))
+    mean, cov = (np.asarray(m) for m in moments(MODEL, 0.0, dt, START, TYPICAL))
+    sd = np.sqrt(np.diag(cov))
+    assert mass.sum() == pytest.approx(1, abs=2e-7)
+    assert mass @ (x - mean) / sd == pytest.approx(np.zeros(3), abs=1e-6)
+    assert (mass[:, None] * (x - mean)).T @ (x - mean) / np.outer(sd, sd) == pytest.approx(cov / np.outer(sd, sd), abs=1e-5)
+
+
+def test_satisfies_chapman_and_kolmogorov(bdfs):
+    end = np.array([0.12, 0.05, 0.1])
+    x, weights = grid(TYPICAL, 0.1, START, 32)
+    two_steps = bdfs(x, START, 0.1, TYPICAL) + bdfs(np.broadcast_to(end, x.shape), x, 0.2, TYPICAL)
+    assert weights @ np.exp(two_steps) == pytest.approx(np.exp(bdfs(end, START, 0.3, TYPICAL)[0]), rel=1e-6)
+
+
+def test_the_variance_alone_is_the_square_root_process(bdfs):
+    x, weights = grid(TYPICAL, 0.25, START, 32)
+    plane = (weights * np.exp(bdfs(x, START, 0.25, TYPICAL))).reshape(32, -1).sum(1)
+    v = x.reshape(32, -1, 3)[:, 0, 0]
+    step = v * np.log(v[1] / v[0])
+    expected = np.exp(density("exact", CIR()).log_prob_batch(v[:, None], START[:1], 0.25, TYPICAL[[1, 0, 2]]))
+    assert plane / step == pytest.approx(expected, abs=1e-6 * expected.max())
+
+
+def test_solves_the_fokker_planck_equation(rng):
+    p = draw_bdfs_parameters(rng, 60)
+    x1, x0, dt = draw_bdfs_transitions(rng, p, reach=4.0)
+
+    def residual(x1, x0, dt, p):
+        def log_p(s, x):
+            return EXACT.log_density(x, x0, s, p, jnp.zeros(()))
+
+        scale = 1 + jnp.abs(jax.jvp(lambda s: log_p(s, x1), (dt,), (1.0,))[1])
+        return log_residual(log_p, MODEL, jnp.zeros(()), dt, x1, p) / scale
+
+    assert np.abs(jax.jit(jax.vmap(residual))(x1, x0, dt, p)).max() < 1e-7
+
+
+def test_gradients_are_those_of_finite_differences(bdfs, rng):
+    p = draw_bdfs_parameters(rng, 20)
+    x1, x0, dt = draw_bdfs_transitions(rng, p, reach=5.0)
+    point = np.concatenate([x1, x0, dt[:, None], p], 1)
+    gradient = jax.jit(jax.vmap(jax.grad(lambda u: EXACT.log_density(u[:3], u[3:6], u[6], u[7:], jnp.zeros(())))))(point)
+    for i in range(point.shape[1]):
+        h = 1e-4 * np.abs(point[:, i])
+        moved = [point + k * h[:, None] * np.eye(15)[i] for k in (1, -1, 2, -2)]
+        a, b, c, d = np.split(bdfs(*(np.concatenate(m) for m in zip(*map(split, moved), strict=True))), 4)
+        expected = (8 * (a - b) - (c - d)) / (12 * h)
+        assert np.asarray(gradient)[:, i] == pytest.approx(expected, rel=1e-5, abs=1e-4)
+
+
+def split(point):
+    return point[:, :3], point[:, 3:6], point[:, 6], point[:, 7:]
