@@ -108,7 +108,7 @@ def right_hand_side(sde: SDE, solver: str) -> dict[str, Any]:
 
 
 def rates() -> None:
-    """One right-hand side of each of the paper's settings by each solver, kept in a file; what is there is not measured again."""
+    """One right-hand side of each of the paper's settings by each solver, kept in a file; what is there is not repeated."""
     OUT.mkdir(exist_ok=True)
     for solver in ("cholesky", "lsmr"):
         for sde in (Heston(), SVCEV(), BDFS()):

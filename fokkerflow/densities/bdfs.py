@@ -1,18 +1,20 @@
 """The exact transition density of the three-factor short rate model of Balduzzi, Das, Foresi and Sundaram (paper appendix E).
 
-The long-run mean is an Ornstein-Uhlenbeck process of its own. Given the variances at both ends, the rate is Gaussian with a mean and a variance
-affine in ``int e^{-k3 s} V ds`` and ``int e^{-2 k3 s} V ds``; their joint transform is known (`fokkerflow.densities.killing`).
+The long-run mean is an Ornstein-Uhlenbeck process of its own. Given the variances at both ends, the rate is Gaussian, its mean
+and variance affine in ``int e^{-k3 s} V ds`` and ``int e^{-2 k3 s} V ds``, whose joint transform is known
+(`fokkerflow.densities.killing`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Complex
 
 from fokkerflow.densities.cir import around_noiseless_path
 from fokkerflow.densities.density import Density
@@ -137,7 +139,7 @@ def _height(series: KillingSeries, ends: _Ends, omega: Scalar) -> Scalar:
     )
 
 
-def _derivatives(f, x: Scalar) -> tuple[Scalar, Scalar]:
+def _derivatives(f: Callable[[Scalar], Scalar], x: Scalar) -> tuple[Scalar, Scalar]:
     one = jnp.ones_like(x)
 
     def slope(x: Scalar) -> Scalar:
@@ -149,7 +151,7 @@ def _derivatives(f, x: Scalar) -> tuple[Scalar, Scalar]:
 def _edge(series: KillingSeries, sign: float) -> Scalar:
     """The first zero of phi_2 to one side. All its zeros are real, so no step passes the next one."""
 
-    def step(_: int, omega: Scalar) -> Scalar:
+    def step(_: Scalar, omega: Scalar) -> Scalar:
         _, curvature = _derivatives(lambda w: jnp.log(flow(series, w).phi2), omega)
         return omega + 0.9 * sign / jnp.sqrt(-curvature)
 
@@ -160,7 +162,7 @@ def _contour(series: KillingSeries, ends: _Ends) -> tuple[Complex[Array, " nodes
     low, high = _edge(series, -1.0), _edge(series, 1.0)
     centre, radius = (low + high) / 2, (high - low) / 2
 
-    def step(_: int, state: tuple[Scalar, Scalar, Scalar]) -> tuple[Scalar, Scalar, Scalar]:
+    def step(_: Scalar, state: tuple[Scalar, Scalar, Scalar]) -> tuple[Scalar, Scalar, Scalar]:
         at, below, above = state
         slope, curvature = _derivatives(lambda w: _height(series, ends, w), at)
         below, above = jnp.where(slope < 0, at, below), jnp.where(slope < 0, above, at)

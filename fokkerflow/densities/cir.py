@@ -78,7 +78,7 @@ def killed_transition(
 def around_noiseless_path(
     a0: Float[Array, ""], a1: Float[Array, ""], dimension: Float[Array, ""], up: Number, down: Number
 ) -> tuple[Number, Number]:
-    """up^(1+nu) a1^nu e^{-a0 down - a1 up} I_nu(z) (z/2)^{-nu}, nu = dimension - 1, z^2 / 4 = (a0 down) (a1 up), without cancellation.
+    """up^(1+nu) a1^nu e^{-a0 down - a1 up} I_nu(z) (z/2)^{-nu}, nu = dimension - 1, z^2 / 4 = (a0 down) (a1 up), accurately.
 
     Up to a rate that both ends share, every killed square-root process has this form, with its own `up` and `down`.
 

@@ -1,13 +1,14 @@
-"""A square-root process that is killed at an exponentially weighted rate: its transition density as a function of the rate.
+"""A square-root process killed at an exponentially weighted rate: its transition density as a function of the rate.
 
-For ``dV = k (alpha - V) ds + sigma sqrt(V) dW`` killed at rate q(t) V, t the time to go, everything follows from the fundamental
-solution of the linearised Riccati equation
+For ``dV = k (alpha - V) ds + sigma sqrt(V) dW`` killed at rate q(t) V, t the time to go, everything follows from the
+fundamental solution of the linearised Riccati equation
 
     phi'' + k phi' = (sigma^2 / 2) q(t) phi ,     M = [[phi_1, phi_2], [phi_1', phi_2']] ,     M(0) = 1 .
 
-Here ``(sigma^2 / 2) q = (lean omega z - omega^2 z^2) / clock^2`` with ``z = e^{-decay t}`` and ``clock = (1 - e^{-decay dt}) / decay``:
-what the integral of e^{-decay t} (c V dt + sqrt(V) dB) needs. M is then an entire function of the number omega. Its power series
-depends on (k, decay, lean, dt) only, so it is made once for all transitions, and a value costs a polynomial.
+Here ``(sigma^2 / 2) q = (lean omega z - omega^2 z^2) / clock^2`` with ``z = e^{-decay t}`` and
+``clock = (1 - e^{-decay dt}) / decay``: what the integral of e^{-decay t} (c V dt + sqrt(V) dB) needs. M is then an entire
+function of the number omega. Its power series depends on (k, decay, lean, dt) only, so it is made once for all transitions, and
+a value costs a polynomial.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ PANELS = len(EDGES)
 """Time is cut into panels of equal change of z, so that each sees a quarter of omega and no power is large."""
 ORDER = 32
 NODES = 20
-"""Powers of omega, and Chebyshev nodes in time, of a panel. An entire function of order one: relative error 1e-10 for |omega| = 30."""
+"""Powers of omega, and Chebyshev nodes in time, of a panel. An entire function of order one: error 1e-10 for |omega| = 30."""
 LIMIT = 36.0
 """Beyond this |omega| the truncated series is not used; and e^{-36} is what a weight must exceed to be seen."""
 
 Value = Float[Array, "*s"] | Complex[Array, "*s"]
+Entries = tuple[tuple[Value, Value], tuple[Value, Value]]
+"""Of 2 x 2 matrices."""
 
 
 class KillingSeries(NamedTuple):
@@ -45,7 +48,7 @@ class KillingSeries(NamedTuple):
 class Flow(NamedTuple):
     """M - M(omega = 0) over the whole time, phi_2, and its logarithm, continuous in omega."""
 
-    change: tuple[tuple[Value, Value], tuple[Value, Value]]
+    change: Entries
     phi2: Value
     log_phi2: Value
 
@@ -97,14 +100,14 @@ def flow(series: KillingSeries, omega: Value) -> Flow:
     for _ in range(ORDER - 1):
         powers.append(powers[-1] * omega)
     at = _contract(jnp.stack(powers, -1), series.powers)
-    F, C = series.free[0], _entries(at[..., 0, :, :])
-    phi2 = F[0, 1] + C[0][1]
+    F, C = _entries(series.free[0]), _entries(at[..., 0, :, :])
+    phi2 = F[0][1] + C[0][1]
     log_phi2 = jnp.log(phi2)
     for j in range(1, PANELS):
-        f, c = series.free[j], _entries(at[..., j, :, :])
+        f, c = _entries(series.free[j]), _entries(at[..., j, :, :])
         C = _add(_multiply(c, F), _add(_multiply(f, C), _multiply(c, C)))
-        F, before = f @ F, phi2
-        phi2 = F[0, 1] + C[0][1]
+        F, before = _multiply(f, F), phi2
+        phi2 = F[0][1] + C[0][1]
         log_phi2 = log_phi2 + jnp.log(phi2 / before)
     return Flow(C, phi2, log_phi2)
 
@@ -115,16 +118,20 @@ def _contract(powers: Value, coefficients: Float[Array, "order panels 2 2"]) -> 
     return jnp.tensordot(powers, coefficients, 1)
 
 
-def _entries(A: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+def _entries(A: Value) -> Entries:
     return (A[..., 0, 0], A[..., 0, 1]), (A[..., 1, 0], A[..., 1, 1])
 
 
-def _multiply(A, B):
-    return tuple(tuple(A[i][0] * B[0][j] + A[i][1] * B[1][j] for j in range(2)) for i in range(2))
+def _multiply(A: Entries, B: Entries) -> Entries:
+    (a, b), (c, d) = A
+    (e, f), (g, h) = B
+    return (a * e + b * g, a * f + b * h), (c * e + d * g, c * f + d * h)
 
 
-def _add(A, B):
-    return tuple(tuple(A[i][j] + B[i][j] for j in range(2)) for i in range(2))
+def _add(A: Entries, B: Entries) -> Entries:
+    (a, b), (c, d) = A
+    (e, f), (g, h) = B
+    return (a + e, b + f), (c + g, d + h)
 
 
 def _chebyshev(n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PRNGKeyArray
 
@@ -197,15 +198,16 @@ def _column_conditioners(
 
 
 @in_float64
-def weights(flow: Flow) -> tuple[Float[Array, " m"], Callable[[Float[Array, " m"]], Flow]]:
+def weights(flow: Flow) -> tuple[Float[Array, " m"], Callable[[Float[Array | np.ndarray, " m"]], Flow]]:
     """The trainable weights theta of a flow as one vector, and the function that makes a flow of any such vector.
 
     Everything else (model, configuration, standardisation of the features) is carried over from `flow`.
     """
     theta, unravel = ravel_pytree((flow.conditioners, flow.reference_weights))
 
-    def with_weights(theta: Float[Array, " m"]) -> Flow:
-        conditioners, reference_weights = unravel(theta)
+    @in_float64
+    def with_weights(theta: Float[Array | np.ndarray, " m"]) -> Flow:
+        conditioners, reference_weights = unravel(jnp.asarray(theta))
         return Flow(flow.sde, flow.config, conditioners, reference_weights, flow.standardisation)
 
     return theta, with_weights

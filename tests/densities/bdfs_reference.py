@@ -1,8 +1,9 @@
-"""The transition density of the BDFS model in many digits, by another way than the package: Frobenius series, and a straight contour.
+"""The transition density of the BDFS model in many digits, another way than the package: Frobenius series, a straight contour.
 
-With t the time to go, ``z = e^{-k3 t}`` and eta the conjugate of y, the variance is killed at the rate ``q V``, ``q = -eta c z - eta^2 r z^2 / 2``,
-``c = rho (k1 - k3) / sigma1``, ``r = 1 - rho^2``. The fundamental solutions of ``phi'' + k1 phi' = (sigma1^2 / 2) q phi`` are power series in z
-times 1 and ``z^{k1 / k3}``, and the killed density is, with ``a = 2 v / sigma1^2``, ``d = 2 k1 alpha1 / sigma1^2``,
+With t the time to go, ``z = e^{-k3 t}`` and eta the conjugate of y, the variance is killed at the rate ``q V``,
+``q = -eta c z - eta^2 r z^2 / 2``, ``c = rho (k1 - k3) / sigma1``, ``r = 1 - rho^2``. The fundamental solutions of
+``phi'' + k1 phi' = (sigma1^2 / 2) q phi`` are power series in z times 1 and ``z^{k1 / k3}``, and the killed density is, with
+``a = 2 v / sigma1^2``, ``d = 2 k1 alpha1 / sigma1^2``,
 
     (2 / sigma1^2) phi_2^{-d} e^{-a0 phi_2'/phi_2 - a1 phi_1/phi_2} a1^{d-1} 0F1(d; a0 a1 e^{-k1 dt} / phi_2^2) / Gamma(d) .
 """
@@ -63,7 +64,7 @@ def _pull(o1, o0, dt, k2, alpha2, sigma2, k3):
 
 
 def _killed(v1, v0, dt, k1, alpha1, sigma1, k3, rho):
-    """The logarithm of the killed density at eta, with the argument of phi_2 continued from `previous`; real eta beyond a zero give +inf."""
+    """The log of the killed density at eta, the argument of phi_2 continued from `previous`; +inf at real eta beyond a zero."""
     c, r = rho * (k1 - k3) / sigma1, 1 - rho**2
     a0, a1, d = 2 * v0 / sigma1**2, 2 * v1 / sigma1**2, 2 * k1 * alpha1 / sigma1**2
     last = mp.exp(-k3 * dt)
@@ -103,7 +104,7 @@ def _killed(v1, v0, dt, k1, alpha1, sigma1, k3, rho):
 
 
 def _lowest(f, scale):
-    """Where a convex function of a real argument that is +inf outside an interval around 0 is lowest, to a percent of its width."""
+    """Where a convex function of a real argument, +inf outside an interval around 0, is lowest; to a percent of its width."""
     low, high, step = mp.mpf(0), mp.mpf(0), scale
     while f(high + step) < f(high):
         high, step = high + step, 2 * step

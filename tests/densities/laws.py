@@ -59,7 +59,7 @@ def draw_svcev_parameters(rng, law, n):
 
 
 def draw_svcev_transitions(rng, p, reach=8.0, lowest=1e-3):
-    """(x1, x0, dt) as above, the steps of the variance in units of its noise, the log price around its drift at the mean variance."""
+    """(x1, x0, dt) as above: the variance in units of its noise, the log price around its drift at the mean variance."""
     n = len(p)
     alpha, beta, sigma, mu, rho, gamma = p.T
     dt = np.exp(rng.uniform(np.log(1 / 365), 0, n))
