@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from fokkerflow.densities import load as load
     from fokkerflow.densities import methods as methods
     from fokkerflow.densities import train as train
-    from fokkerflow.inference.likelihood import log_likelihood as log_likelihood
-    from fokkerflow.inference.likelihood import log_likelihoods as log_likelihoods
+    from fokkerflow.inference import InferenceError as InferenceError
+    from fokkerflow.inference import Posterior as Posterior
+    from fokkerflow.inference import Prior as Prior
+    from fokkerflow.inference import PriorWarning as PriorWarning
+    from fokkerflow.inference import log_likelihood as log_likelihood
+    from fokkerflow.inference import log_likelihoods as log_likelihoods
     from fokkerflow.sde import BDFS as BDFS
     from fokkerflow.sde import CIR as CIR
     from fokkerflow.sde import GBM as GBM
@@ -46,11 +50,12 @@ _SDE = (
     "BDFS", "CIR", "GBM", "MODELS", "OU", "SDE", "SVCEV", "Constraint", "ConstraintError", "Domain", "DoubleWell", "Heston",
     "Jacobi", "SeasonalOU", "Series", "from_functions", "moments", "simulate", "simulate_paths",
 )  # fmt: skip
+_INFERENCE = ("InferenceError", "Posterior", "Prior", "PriorWarning", "log_likelihood", "log_likelihoods")
 _HOME = {
     **dict.fromkeys(_SDE, "fokkerflow.sde"),
     **dict.fromkeys(("Law", "TruncatedNormal", "Uniform"), "fokkerflow.training"),
     **dict.fromkeys(("Density", "Surrogate", "density", "load", "methods", "train"), "fokkerflow.densities"),
-    **dict.fromkeys(("log_likelihood", "log_likelihoods"), "fokkerflow.inference.likelihood"),
+    **dict.fromkeys(_INFERENCE, "fokkerflow.inference"),
 }
 _STAGES = ("sde", "fokker_planck", "flow", "training", "densities", "inference", "report")
 

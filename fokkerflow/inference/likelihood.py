@@ -80,7 +80,7 @@ def log_likelihood(density: Density, series: Series | Sequence[Series], params: 
         raise ValueError(f"Got parameters of shape {p.shape}, expected one vector; log_likelihoods takes many.")
     if not is_traced(p):
         check_parameters(density.sde, p)
-    return _total(density, _within_reach(density, series), p)
+    return _total(density, within_reach(density, series), p)
 
 
 def log_likelihoods(density: Density, series: Series | Sequence[Series], params: Any) -> Float[Array, " k"]:
@@ -91,10 +91,10 @@ def log_likelihoods(density: Density, series: Series | Sequence[Series], params:
     p = parameter_vector(density.sde, params)
     if p.ndim != 2:
         raise ValueError(f"Got parameters of shape {p.shape}, expected (k, {len(density.sde.parameters)}).")
-    return _totals(density, _within_reach(density, series), p)
+    return _totals(density, within_reach(density, series), p)
 
 
-def _within_reach(density: Density, series: Series | Sequence[Series]) -> Transitions:
+def within_reach(density: Density, series: Series | Sequence[Series]) -> Transitions:
     """The transitions, unless a gap is longer than the density is for: in a compiled sum it would give -inf without a word."""
     data = transitions(density.sde, series)
     for one in [series] if isinstance(series, Series) else series:
@@ -108,14 +108,20 @@ def _padded(n: int) -> int:
     return 3 * power // 4 if n <= 3 * power // 4 and power > 8 else power
 
 
-def _sum(density: Density, data: Transitions, p: Float[Array, " n"]) -> Float[Array, ""]:
+def pointwise(density: Density, data: Transitions, p: Float[Array, " n"]) -> Float[Array, " rows"]:
+    """The log density of each transition under traced parameters; 0 for padding. For use inside compiled functions."""
     each = density.log_prob_batch(data.x1, data.x0, data.dt, p, data.t0)
-    return jnp.sum(jnp.where(jnp.arange(each.shape[0]) < data.count, each, 0.0))
+    return jnp.where(jnp.arange(each.shape[0]) < data.count, each, 0.0)
+
+
+def total(density: Density, data: Transitions, p: Float[Array, " n"]) -> Float[Array, ""]:
+    """The log likelihood under traced parameters, for use inside compiled functions."""
+    return jnp.sum(pointwise(density, data, p))
 
 
 @differentiable_in_float64
 def _total(density: Density, data: Transitions, p: Any) -> Float[Array, ""]:
-    return _sum(density, data, p) if is_traced(p) else _total_compiled(density, data, p)
+    return total(density, data, p) if is_traced(p) else _total_compiled(density, data, p)
 
 
 @in_float64
@@ -123,9 +129,9 @@ def _totals(density: Density, data: Transitions, p: Any) -> Float[Array, " k"]:
     return _totals_compiled(density, data, p)
 
 
-_total_compiled = eqx.filter_jit(_sum)
+_total_compiled = eqx.filter_jit(total)
 
 
 @eqx.filter_jit
 def _totals_compiled(density: Density, data: Transitions, p: Float[Array, "k n"]) -> Float[Array, " k"]:
-    return jax.lax.map(lambda row: _sum(density, data, row), p)
+    return jax.lax.map(lambda row: total(density, data, row), p)

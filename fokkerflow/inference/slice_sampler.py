@@ -1,0 +1,55 @@
+"""The paper's sampler: axis-aligned slice sampling with stepping out, one parameter after another.
+
+Neal (2003), figures 3 and 5; from BlackJAX. It works on the parameters themselves: outside the constraint the density is
+zero, so a slice ends there. No gradient is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import blackjax
+import equinox as eqx
+import numpy as np
+from blackjax.mcmc.slice import fixed_order, stepping_out
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from fokkerflow.inference.target import Frame, Target
+
+
+class Slice(eqx.Module):
+    """Sweeps over the parameters in their order.
+
+    **Arguments:**
+
+    - `expansions`: a slice is stepped out at most this many times; its first width is three standard deviations of the
+      Gaussian with the curvature of the peak.
+    """
+
+    expansions: int = eqx.field(static=True, default=10)
+
+    name = "slice"
+
+    def plan(self, warmup: int, steps: int) -> Any:
+        """Nothing is adapted."""
+        return (np.zeros(steps),)
+
+    def start(self, target: Target, frame: Frame, z: Float[Array, " n"]) -> Any:
+        p, _ = target.prior.transform.parameters(frame.unconstrained(z))
+        return blackjax.coordinate_slice.init(p, target.log_posterior)
+
+    def step(self, target: Target, frame: Frame, state: Any, key: PRNGKeyArray, plan: Any) -> tuple[Any, dict[str, Any]]:
+        kernel = blackjax.coordinate_slice.build_kernel(
+            interval=stepping_out,
+            coordinate_order=fixed_order,
+            initial_widths=frame.widths,
+            max_expansions=self.expansions,
+        )
+        state, info = kernel(key, state, target.log_posterior)
+        draw = {
+            "p": state.position,
+            "lp": state.logdensity,
+            "n_expansions": info.num_expansions,
+            "n_shrink": info.num_shrink,
+        }
+        return state, draw
