@@ -50,3 +50,10 @@ def thinned(draws: Float[np.ndarray, "chains draws n"], at_most: int) -> Float[n
 def pooled(draws: Float[np.ndarray, "chains draws n"]) -> Float[np.ndarray, "k n"]:
     """All chains one after the other."""
     return draws.reshape(-1, draws.shape[-1])
+
+
+def exactly(p: Float[np.ndarray, "k n"], count: int) -> Float[np.ndarray, "count n"]:
+    """`count` rows: evenly spaced ones if there are more, all of them again and again if there are fewer."""
+    if count <= len(p):
+        return p[np.linspace(0, len(p) - 1, count).round().astype(int)]
+    return p[np.arange(count) % len(p)]
