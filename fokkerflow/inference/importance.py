@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import arviz
 import numpy as np
 from jaxtyping import Float
 
 from fokkerflow.densities.density import Density
+from fokkerflow.inference._arviz import arviz
 from fokkerflow.inference.draws import parameter_draws, pooled, thinned
 from fokkerflow.inference.likelihood import log_likelihoods
 from fokkerflow.sde.series import Series
