@@ -198,7 +198,7 @@ class Prior:
                 here = self.transform.ranges[i]
                 boxes[name] = (max(boxes[name][0] - width / 20, here.lower), min(boxes[name][1] + width / 20, here.upper))
             share = np.concatenate([corners[:, i], rng.uniform(size=_PROBE)])
-            with np.errstate(invalid="ignore"):
+            with np.errstate(invalid="ignore", over="ignore"):  # of a range without ends
                 ends = np.nextafter(boxes[name][0], np.inf), np.nextafter(boxes[name][1], -np.inf)
                 values[name] = np.where(share < 1, ends[0] + (ends[1] - ends[0]) * share, ends[1])
         return boxes
