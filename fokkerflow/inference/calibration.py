@@ -60,7 +60,7 @@ class _Done(NamedTuple):
 
 def posterior_sampler(density: Density, prior: Prior, **options: Any) -> Sampler:
     """`Posterior.sample`, by default four short chains of NUTS; the options are its own."""
-    options = {"draws": 250, "warmup": 250, "chains": 4, "log_likelihood": False, **options}
+    options = {"draws": 250, "warmup": 250, "chains": 4, "pointwise": False, **options}
 
     def sampler(series: Series, seed: int) -> Any:
         return Posterior(density, series, prior).sample(seed=seed, **options)

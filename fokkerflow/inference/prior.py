@@ -191,7 +191,8 @@ class Prior:
         corners = np.array(list(itertools.product((0.0, 1.0), repeat=len(self.sde.parameters))))
         for i in self.transform.order:
             name = self.sde.parameters[i]
-            low, high = (np.broadcast_to(end, size) for end in self.transform.bounds(i, values, np))
+            with np.errstate(all="ignore"):  # of parameters without ends
+                low, high = (np.broadcast_to(end, size) for end in self.transform.bounds(i, values, np))
             boxes[name] = (float(np.min(low)), float(np.max(high)))
             width = boxes[name][1] - boxes[name][0]
             if np.isfinite(width) and np.ptp(high) + np.ptp(low) > 0:
