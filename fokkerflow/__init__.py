@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fokkerflow.inference import Posterior as Posterior
     from fokkerflow.inference import Prior as Prior
     from fokkerflow.inference import PriorWarning as PriorWarning
+    from fokkerflow.inference import Transition as Transition
+    from fokkerflow.inference import diagnose as diagnose
     from fokkerflow.inference import log_likelihood as log_likelihood
     from fokkerflow.inference import log_likelihoods as log_likelihoods
     from fokkerflow.sde import BDFS as BDFS
@@ -50,7 +52,9 @@ _SDE = (
     "BDFS", "CIR", "GBM", "MODELS", "OU", "SDE", "SVCEV", "Constraint", "ConstraintError", "Domain", "DoubleWell", "Heston",
     "Jacobi", "SeasonalOU", "Series", "from_functions", "moments", "simulate", "simulate_paths",
 )  # fmt: skip
-_INFERENCE = ("InferenceError", "Posterior", "Prior", "PriorWarning", "log_likelihood", "log_likelihoods")
+_INFERENCE = (
+    "InferenceError", "Posterior", "Prior", "PriorWarning", "Transition", "diagnose", "log_likelihood", "log_likelihoods",
+)  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SDE, "fokkerflow.sde"),
     **dict.fromkeys(("Law", "TruncatedNormal", "Uniform"), "fokkerflow.training"),

@@ -17,8 +17,10 @@ _STEP = 1e-4
 _FLOOR = 1e-9
 """Eigenvalues of the Hessian count as at least this share of the largest."""
 _HALVINGS = 30
-_CONVERGED = 1e-8
-"""Half the squared length of the Newton step in standard deviations: what the value would still gain."""
+_CONVERGED = 1e-9
+_AT_REST = 1e-5
+"""Half the squared length of the Newton step in standard deviations: what the value would still gain. Rounding may end a climb
+above the first; below the second it has arrived all the same."""
 
 
 class Peak(NamedTuple):
@@ -61,8 +63,12 @@ def hessian_by_differences(objective: Objective, point: Vector, free: Float[np.n
     return (rows + rows.T) / 2
 
 
-def climb(objective: Objective, start: Vector, *, steps: int = 60) -> Peak:
-    """Newton's method with a modified Hessian and halving of steps, from a point where the value is finite."""
+def climb(objective: Objective, start: Vector, *, steps: int = 200) -> Peak:
+    """Newton's method with a modified Hessian and halving of steps, from a point where the value is finite.
+
+    The Hessian costs two gradients for each coordinate. Between two of them it is updated by the rule of Broyden, Fletcher,
+    Goldfarb and Shanno; where that comes to rest, or does not get on, a fresh one decides.
+    """
     calls = 0
 
     def counted(u: Vector) -> tuple[float, Vector]:
@@ -72,18 +78,28 @@ def climb(objective: Objective, start: Vector, *, steps: int = 60) -> Peak:
         return float(value), np.asarray(gradient)
 
     point, (value, gradient) = np.asarray(start, float), counted(start)
+    hessian, fresh = hessian_by_differences(counted, point), True
     for _ in range(steps):
-        hessian = hessian_by_differences(counted, point)
         values, vectors = modified(hessian)
         step = vectors @ ((vectors.T @ gradient) / values)
         gain = float(gradient @ step) / 2
-        if not gain > _CONVERGED:
-            return Peak(point, value, gradient, hessian, bool(np.isfinite(gain)), calls)
-        found = _along(counted, point, step, value, gain)
+        found = _along(counted, point, step, value, gain) if gain > _CONVERGED else None
+        if found is None and fresh:
+            return Peak(point, value, gradient, hessian, gain < _AT_REST, calls)
         if found is None:
-            return Peak(point, value, gradient, hessian, gain < 1e-4, calls)
+            hessian, fresh = hessian_by_differences(counted, point), True
+            continue
+        hessian, fresh = _updated(-(vectors * values) @ vectors.T, found[0] - point, found[2] - gradient), False
         point, value, gradient = found
     return Peak(point, value, gradient, hessian_by_differences(counted, point), False, calls)
+
+
+def _updated(hessian: np.ndarray, step: Vector, change: Vector) -> np.ndarray:
+    """The BFGS update of a negative definite Hessian; left as it is where the function curves upwards."""
+    towards = hessian @ step
+    if not change @ step < -1e-12 * np.linalg.norm(change) * np.linalg.norm(step):
+        return hessian
+    return hessian - np.outer(towards, towards) / (step @ towards) + np.outer(change, change) / (change @ step)
 
 
 def _along(objective: Objective, point: Vector, step: Vector, value: float, gain: float) -> tuple[Vector, float, Vector] | None:

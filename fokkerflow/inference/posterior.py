@@ -6,10 +6,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -17,18 +16,20 @@ from fokkerflow._precision import in_float64
 from fokkerflow.densities.density import Density
 from fokkerflow.densities.surrogate import Surrogate
 from fokkerflow.inference.chains import Checkpoints, Progress, Run, sample
-from fokkerflow.inference.errors import InferenceError
-from fokkerflow.inference.likelihood import within_reach
-from fokkerflow.inference.peak import Peak, highest
+from fokkerflow.inference.estimate import Estimate, estimate
+from fokkerflow.inference.likelihood import log_likelihood, within_reach
 from fokkerflow.inference.prior import Prior
+from fokkerflow.inference.profile import Profile, profiles
 from fokkerflow.inference.run_file import digest
-from fokkerflow.inference.target import UNCONSTRAINED, Frame, Target, Weights, parameters, value_and_gradient
+from fokkerflow.inference.starts import begin_chains, find_peak
+from fokkerflow.inference.target import LIKELIHOOD, POSTERIOR, Target
 from fokkerflow.sde.series import Series
 
-_STARTS = 32
+if TYPE_CHECKING:
+    from fokkerflow.inference.evidence import Evidence
+
 _PRIOR_DRAWS = 1000
-_DISPERSED = 2.0
-"""Chains start this many standard deviations of the Gaussian at the peak apart, so that R-hat can tell."""
+_KINDS = {"likelihood": (LIKELIHOOD, "maximum likelihood"), "posterior": (POSTERIOR, "maximum a posteriori")}
 
 
 class Posterior:
@@ -77,7 +78,7 @@ class Posterior:
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 10.0,
         progress: Callable[[Progress], None] | None = None,
-        log_likelihood: bool = True,
+        pointwise: bool = True,
         **options: Any,
     ) -> Any:
         """Draw from the posterior.
@@ -91,7 +92,7 @@ class Posterior:
         - `checkpoint`: a file that is written every `checkpoint_every` seconds, and when the sampling ends or is interrupted.
           If it exists, the sampling goes on from there, also to more draws than before. Delete it when the result is safe.
         - `progress`: called with a `Progress` after every few steps.
-        - `log_likelihood`: whether to store the log density of each transition under each draw, which leave-one-out needs.
+        - `pointwise`: whether to store the log density of each transition under each draw, which leave-one-out needs.
         - `options`: of the sampler: `acceptance` and `doublings` of NUTS, `expansions` of the slice sampler.
 
         **Returns:** ArviZ InferenceData with the groups posterior, sample_stats, log_likelihood, observed_data and prior (if
@@ -108,7 +109,14 @@ class Posterior:
         checkpoints = None
         if checkpoint is not None:
             checkpoints = Checkpoints(Path(checkpoint), checkpoint_every, self._identity(method, run))
-        drawn = sample(method, self.target, lambda: self._begin(run), run, checkpoints=checkpoints, progress=progress)
+        drawn = sample(
+            method,
+            self.target,
+            lambda: begin_chains(self.target, self.prior, run.chains, seed),
+            run,
+            checkpoints=checkpoints,
+            progress=progress,
+        )
         p = drawn.draws["p"]
         attributes = results.attributes(
             self.density,
@@ -128,7 +136,7 @@ class Posterior:
             drawn.draws,
             prior=self.prior.sample(prior_key, _PRIOR_DRAWS) if self.prior.proper else None,
             attributes=attributes,
-            log_likelihood=log_likelihood,
+            pointwise=pointwise,
         )
         data.posterior.attrs["seconds"] = time.monotonic() - started
         return data
@@ -136,53 +144,71 @@ class Posterior:
     @in_float64
     def log_density(self, params: Any) -> Float[Array, ""]:
         """Log likelihood plus log prior at one parameter vector, up to a constant."""
-        from fokkerflow.inference.likelihood import log_likelihood  # noqa: PLC0415
-
         return log_likelihood(self.density, list(self.series), params) + self.prior.log_density(params)
 
-    def peak(self, weights: Weights, seed: int = 0) -> Peak:
-        """The maximum in unconstrained coordinates."""
+    @in_float64
+    def maximum(self, kind: str = "likelihood", *, seed: int = 0) -> Estimate:
+        """The maximum of the likelihood, or of the posterior density, within constraint and law.
 
-        def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = value_and_gradient(self.target, weights, u)
-            return float(value), np.asarray(gradient)
+        **Arguments:**
 
-        try:
-            return highest(objective, self._starts(np.random.default_rng(seed)))
-        except ValueError as error:
-            raise InferenceError(
-                f"{self.density.sde.label}: {error} ({_STARTS} were tried). The data may be impossible under the prior, or "
-                f"outside what the density can evaluate. {self.prior.words}"
-            ) from None
+        - `kind`: ``"likelihood"`` or ``"posterior"``. The latter is a maximum with respect to the parameters themselves.
+        - `seed`: of the starting points.
 
-    def _starts(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """Typical parameters, draws of the prior if it has any, and points around them."""
-        transform, sde, n = self.prior.transform, self.density.sde, self.target.dimension
-        typical = np.array([sde.typical[name] for name in sde.parameters])
-        points = [np.zeros(n)]
-        if bool(transform.inside(jnp.asarray(typical))):
-            points.insert(0, np.asarray(transform.unconstrained(jnp.asarray(typical))))
-        if self.prior.proper:
-            key = jax.random.key(int(rng.integers(2**31)), impl="threefry2x32")
-            drawn = jax.vmap(transform.unconstrained)(jnp.asarray(self.prior.sample(key, _STARTS // 2)))
-            points += list(np.asarray(drawn))
-        return points + [points[0] + rng.normal(size=n) for _ in range(_STARTS - len(points))]
+        **Returns:** an `Estimate`, with standard errors from the Hessian.
+        """
+        if kind not in _KINDS:
+            raise ValueError(f"Got kind = {kind!r}, expected one of {', '.join(map(repr, _KINDS))}.")
+        weights, words = _KINDS[kind]
+        return estimate(self.target, find_peak(self.target, self.prior, weights, seed), words)
 
-    def _begin(self, run: Run) -> tuple[Frame, Float[Array, "chains n"]]:
-        """Coordinates from the curvature at the peak, and starting points around it where the posterior is finite."""
-        peak = self.peak(UNCONSTRAINED, run.seed)
-        frame = frame_at(self.target, peak)
-        rng = np.random.default_rng([run.seed, 1])
-        return frame, jnp.asarray([self._start(frame, rng) for _ in range(run.chains)])
+    @in_float64
+    def profile(
+        self, *, points: int = 15, seed: int = 0, progress: Callable[[str, float], None] | None = None
+    ) -> list[Profile]:
+        """The profile likelihood along each parameter: the others are maximised over at every point.
 
-    def _start(self, frame: Frame, rng: np.random.Generator) -> np.ndarray:
-        z = np.zeros(self.target.dimension)
-        for attempt in range(20):
-            z = rng.normal(size=len(z)) * _DISPERSED * 0.8**attempt
-            value, gradient = value_and_gradient(self.target, UNCONSTRAINED, frame.unconstrained(jnp.asarray(z)))
-            if np.isfinite(value) and np.all(np.isfinite(gradient)):
-                return z
-        return np.zeros_like(z)
+        **Arguments:**
+
+        - `points`: of each profile, over three standard errors to either side of the maximum.
+        - `progress`: called with the name of the parameter and the share of the work that is done.
+        """
+        if points < 3:
+            raise ValueError(f"Got points = {points}, expected at least 3.")
+        peak = find_peak(self.target, self.prior, LIKELIHOOD, seed)
+        best = estimate(self.target, peak, "maximum likelihood")
+        return list(profiles(self.target, best, peak, points=points, progress=progress))
+
+    @in_float64
+    def evidence(
+        self,
+        *,
+        particles: int = 1024,
+        moves: int = 32,
+        runs: int = 4,
+        seed: int = 0,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> Evidence:
+        """The log evidence by tempered sequential Monte Carlo, with a standard error from independent runs.
+
+        **Arguments:**
+
+        - `particles`: of each run; a multiple of `moves`.
+        - `moves`: length of the chains that move the particles.
+        - `runs`: independent repetitions.
+        - `progress`: called with where it is, in words, and a rough share of the work that is done.
+
+        **Raises:** ValueError for an improper prior, which has no evidence.
+        """
+        from fokkerflow.inference.evidence import evidence  # noqa: PLC0415  BlackJAX takes half a second to import
+
+        if moves < 2 or particles < 2 * moves or particles % moves or runs < 1:
+            raise ValueError(
+                f"Got particles = {particles}, moves = {moves}, runs = {runs}: expected particles to be a multiple of moves, "
+                "twice moves or more, and at least one run."
+            )
+        key = jax.random.key(seed, impl="threefry2x32")
+        return evidence(key, self.target, self.prior.sample, particles=particles, moves=moves, runs=runs, progress=progress)
 
     def _identity(self, sampler: Any, run: Run) -> dict[str, Any]:
         """All that the draws depend on, except how many there are."""
@@ -196,15 +222,6 @@ class Posterior:
             "data": digest([(one.times, one.states) for one in self.series]),
             "prior": self.prior.words + " " + digest(self.prior.density.distributions),
         }
-
-
-def frame_at(target: Target, peak: Peak) -> Frame:
-    """The frame of a peak in unconstrained coordinates."""
-    covariance = peak.covariance
-    _, jacobian = parameters(target, jnp.asarray(peak.point))
-    precision = np.linalg.inv(np.asarray(jacobian) @ covariance @ np.asarray(jacobian).T)
-    widths = 3 / np.sqrt(np.diag(precision))
-    return Frame(jnp.asarray(peak.point), jnp.asarray(np.linalg.cholesky(covariance)), jnp.asarray(widths))
 
 
 def _sampler(name: str, options: dict[str, Any]) -> Any:

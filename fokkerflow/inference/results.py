@@ -15,16 +15,14 @@ from jaxtyping import Array, Float
 
 from fokkerflow.densities.density import Density
 from fokkerflow.densities.surrogate import Surrogate
+from fokkerflow.inference import likelihood
 from fokkerflow.inference._arviz import arviz
-from fokkerflow.inference.likelihood import pointwise
+from fokkerflow.inference.guard_share import guard_share
 from fokkerflow.inference.run_file import digest
 from fokkerflow.inference.target import Target
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.series import Series
 from fokkerflow.training.trained import versions
-
-_GUARDED_DRAWS = 200
-"""The guard looks at this many draws; their transitions are compared with the training law one by one."""
 
 
 def inference_data(
@@ -34,7 +32,7 @@ def inference_data(
     *,
     prior: Float[np.ndarray, "k n"] | None,
     attributes: Mapping[str, Any],
-    log_likelihood: bool = True,
+    pointwise: bool = True,
 ) -> Any:
     """The groups posterior, sample_stats, log_likelihood, observed_data and prior.
 
@@ -42,7 +40,7 @@ def inference_data(
 
     - `draws`: ``p`` of shape (chains, draws, n), and statistics of shape (chains, draws).
     - `prior`: draws from it, or None if it is improper.
-    - `log_likelihood`: whether to evaluate each transition under each draw, which leave-one-out needs.
+    - `pointwise`: whether to evaluate each transition under each draw, which leave-one-out needs.
     """
     names = target.density.sde.parameters
     stats = {name: values for name, values in draws.items() if name != "p"}
@@ -57,7 +55,7 @@ def inference_data(
     coords: dict[str, Any] = {"time": np.concatenate([one.times for one in series])}
     if prior is not None:
         groups["prior"] = _by_name(names, prior[None])
-    if log_likelihood:
+    if pointwise:
         groups["log_likelihood"] = {"transitions": transition_log_densities(target, draws["p"])}
         dims["transitions"], coords["transition"] = ["transition"], np.arange(sum(len(one) - 1 for one in series))
     data = arviz.from_dict(**groups, dims=dims, coords=coords, pred_dims={})
@@ -84,18 +82,20 @@ def transition_log_densities(target: Target, p: Float[np.ndarray, "chains draws 
 
 @eqx.filter_jit
 def _pointwise(target: Target, p: Float[Array, "k n"]) -> Float[Array, "k rows"]:
-    return jax.lax.map(lambda row: pointwise(target.density, target.data, row), p, batch_size=8)
+    return jax.lax.map(lambda row: likelihood.pointwise(target.density, target.data, row), p, batch_size=8)
 
 
 def attributes(density: Density, p: np.ndarray, series: Sequence[Series], **more: Any) -> dict[str, Any]:
-    """Plain strings and numbers: what was used, and how."""
+    """Plain strings and numbers: what was used, and how. A posterior that leans on what is outside the law gives a warning."""
+    share = guard_share(density, series, p)
+    share.warn()
     libraries = versions() | {name: metadata.version(name) for name in ("blackjax", "numpyro", "arviz")}
     return {
         "density": type(density).__name__,
         "artifact": artifact(density),
         "sde": density.sde.label,
         "versions": json.dumps(libraries),
-        "guard": json.dumps(guard(density, p, series)),
+        "guard": json.dumps(share.to_dict()),
         **more,
     }
 
@@ -107,15 +107,3 @@ def artifact(density: Density) -> str:
     record, gaps = density.trained.record, density.trained.gaps
     made = {"method": record.method, "preset": record.preset, "seed": record.seed, "command": record.command}
     return json.dumps({"digest": digest(density), **made, "longest_dt": gaps.longest, "versions": dict(record.versions)})
-
-
-def guard(density: Density, p: Float[np.ndarray, "chains draws n"], series: Sequence[Series]) -> dict[str, Any]:
-    """The share of draws and transitions outside the training law, overall and by name; empty for other densities."""
-    if not isinstance(density, Surrogate):
-        return {}
-    flat = p.reshape(-1, p.shape[-1])
-    some = flat[np.linspace(0, len(flat) - 1, min(_GUARDED_DRAWS, len(flat))).astype(int)]
-    x0, dt, t0 = (np.concatenate([getattr(one.transitions(), part) for one in series]) for part in ("x0", "dt", "t0"))
-    found = density.check(x0[None], dt[None], some[:, None], t0[None])
-    shares = {name: float(np.mean(excess > 0)) for name, excess in found.excess.items()}
-    return {"share_outside": found.share_outside, "shares": shares, "message": found.message()}
