@@ -11,6 +11,8 @@ MUTED = "#6b7280"
 BLUE = "#2563eb"
 ORANGE = "#ea580c"
 GREEN = "#059669"
+CHAINS = (BLUE, ORANGE, GREEN, "#7c3aed", "#db2777", "#0891b2", "#ca8a04", "#475569")
+"""Colours of chains, used again from the start if there are more."""
 
 _STYLE: dict[str, Any] = {
     "figure.dpi": 130,
@@ -24,12 +26,15 @@ _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#eef0f3",
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "text.color": INK,
     "lines.linewidth": 1.6,
     "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.hashsalt": "fokkerflow",  # equal figures are equal files
 }
 
 

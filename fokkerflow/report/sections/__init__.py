@@ -1,0 +1,1 @@
+"""The sections of a report: each makes its blocks from the contents."""
