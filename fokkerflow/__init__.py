@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from fokkerflow.inference import diagnose as diagnose
     from fokkerflow.inference import log_likelihood as log_likelihood
     from fokkerflow.inference import log_likelihoods as log_likelihoods
+    from fokkerflow.inference.calibration import calibrate as calibrate
+    from fokkerflow.inference.guard_share import guard_share as guard_share
+    from fokkerflow.inference.importance import importance as importance
+    from fokkerflow.inference.pit import pit as pit
+    from fokkerflow.inference.predictive import forecast as forecast
+    from fokkerflow.inference.predictive import one_step as one_step
+    from fokkerflow.inference.predictive import replicate as replicate
     from fokkerflow.sde import BDFS as BDFS
     from fokkerflow.sde import CIR as CIR
     from fokkerflow.sde import GBM as GBM
@@ -60,6 +67,9 @@ _HOME = {
     **dict.fromkeys(("Law", "TruncatedNormal", "Uniform"), "fokkerflow.training"),
     **dict.fromkeys(("Density", "Surrogate", "density", "load", "methods", "train"), "fokkerflow.densities"),
     **dict.fromkeys(_INFERENCE, "fokkerflow.inference"),
+    **{check: f"fokkerflow.inference.{check}" for check in ("guard_share", "importance", "pit")},
+    **dict.fromkeys(("forecast", "one_step", "replicate"), "fokkerflow.inference.predictive"),
+    "calibrate": "fokkerflow.inference.calibration",
 }
 _STAGES = ("sde", "fokker_planck", "flow", "training", "densities", "inference", "report")
 

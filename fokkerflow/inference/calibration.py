@@ -93,7 +93,7 @@ def calibrate(
     - `prior`: must be proper; the one of the model by default. That of a trained density is restricted to its law.
     - `dt`, `n`, `x0`, `t0`: gaps, number of observations, first state and first time of the data, as in `fokkerflow.simulate`.
       For your own data ``dt=series.gaps, n=len(series), x0=series.states[0]``.
-    - `simulations`: how many; 100 notice a standard deviation that is wrong by a quarter or so, 1000 by a tenth.
+    - `simulations`: how many; see docs/trust.md for what can be noticed with 100 or 1000.
     - `of`: posterior draws that the truth is ranked among. They are taken evenly spaced, so that they hardly depend on
       each other; ranks among draws that do look like those of a posterior that is too narrow.
     - `sampler`: from ``(series, seed)`` to posterior draws; `posterior_sampler` by default.
