@@ -21,7 +21,7 @@ from fokkerflow.densities.surrogate import Surrogate
 from fokkerflow.inference.conditional import by_flow, by_integration, by_simulation
 from fokkerflow.inference.draws import exactly, parameter_draws, pooled, thinned
 from fokkerflow.inference.likelihood import transitions
-from fokkerflow.inference.pit_tests import PITTest, run_tests
+from fokkerflow.inference.pit_tests import FEWEST, PITTest, run_tests
 from fokkerflow.inference.predictive import one_step
 from fokkerflow.inference.steps import Steps, steps
 from fokkerflow.sde.series import Series
@@ -62,7 +62,7 @@ class PIT:
     @property
     def p_value(self) -> float:
         """Of all tests together: the smallest, times their number."""
-        return min(1.0, len(self.tests) * min(test.p_value for test in self.tests))
+        return min(1.0, len(self.tests) * min(test.p_value for test in self.tests)) if self.tests else 1.0
 
     @property
     def ok(self) -> bool:
@@ -71,12 +71,14 @@ class PIT:
     @property
     def failed(self) -> list[PITTest]:
         """The tests that speak against the model, the surest first."""
-        limit = (WRONG if self.p_value < WRONG else DOUBTFUL) / len(self.tests)
+        limit = (WRONG if self.p_value < WRONG else DOUBTFUL) / max(1, len(self.tests))
         return sorted((t for t in self.tests if t.p_value < limit), key=lambda t: t.p_value)
 
     @property
     def verdict(self) -> str:
         """In one or two sentences."""
+        if not self.tests:
+            return f"The data have {len(self.values)} transitions: too few to judge the model by, {FEWEST} are needed."
         what = " ".join(test.finding for test in self.failed)
         if self.p_value < WRONG:
             return f"The model is wrong for these data. {what}"

@@ -12,6 +12,9 @@ from jaxtyping import Float
 from fokkerflow.inference.steps import Steps
 from fokkerflow.inference.uniformity import dependence_test, distance, extreme_test, serial_test, smooth_test, state_test
 
+FEWEST = 20
+"""The tests are asymptotic: with fewer transitions their p-values mean nothing."""
+
 _SHAPE = {
     (1, True): "lies above what the model predicts",
     (1, False): "lies below what the model predicts",
@@ -49,7 +52,10 @@ class PITTest:
 def run_tests(
     u: Float[np.ndarray, "n d"], data: Steps, states: tuple[str, ...]
 ) -> tuple[tuple[PITTest, ...], tuple[float, ...]]:
-    """All tests, and the distance from uniformity of each coordinate."""
+    """All tests, and the distance from uniformity of each coordinate; no tests of fewer than `FEWEST` transitions."""
+    distances = tuple(distance(column) for column in u.T)
+    if len(u) < FEWEST:
+        return (), distances
     tests = [test for j, name in enumerate(states) for test in _of_coordinate(u[:, j], data, name)]
     for (i, start), (j, name) in itertools.product(enumerate(states), repeat=2):
         tests += _of_start(u[:, j], data.x0[:, i], name, start)
@@ -57,7 +63,7 @@ def run_tests(
         p_value, r = dependence_test(u[:, i], u[:, j])
         finding = f"The moves of {a} and {b} are correlated otherwise than the model predicts (by {r:+.2f})."
         tests.append(PITTest(f"{a},{b}", "dependence", f"{a} and {b} move together as predicted", p_value, finding))
-    return tuple(tests), tuple(distance(column) for column in u.T)
+    return tuple(tests), distances
 
 
 def _of_coordinate(u: np.ndarray, data: Steps, name: str) -> list[PITTest]:

@@ -137,6 +137,14 @@ def test_plain_data(rng: np.random.Generator) -> None:
     assert data["distance"]["x"] == found.distance[0]
 
 
+def test_a_few_transitions_are_not_judged() -> None:
+    found = pit(EXACT, fokkerflow.Series([0.0, 0.1], [0.5, 4.0]), P[None])
+    assert found.ok
+    assert found.p_value == 1.0
+    assert "The data have 1 transitions: too few to judge the model by, 20 are needed." in found.message()
+    assert found.to_dict()["tests"] == []
+
+
 class Doubled(Density):
     """Integrates to two."""
 
