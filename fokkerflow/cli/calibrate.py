@@ -35,9 +35,7 @@ def calibrate(
     columns: COLUMNS = "",
     step: Annotated[float, typer.Option("--dt", help="The time between observations.")] = 0.5,
     n: Annotated[int, typer.Option("--n", "-n", help="The number of observations.")] = 100,
-    simulations: Annotated[
-        int, typer.Option(help="How many; 100 notice an sd that is wrong by a quarter, 1000 by a tenth.")
-    ] = 100,
+    simulations: Annotated[int, typer.Option(help="How many; 100 notice an sd that is a third too small, 1000 a tenth.")] = 100,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a calibration that did not finish.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
