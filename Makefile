@@ -17,7 +17,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(READY)  ## simulate Heston, profile its exact likelihood, draw a picture (out/demo)
+demo: $(READY)  ## the main job: infer the Heston model from shipped data, write a report (out/demo/report.html)
 	$(BIN)/fokkerflow demo --out out/demo
 
 test: $(READY)  ## the test suite (a few minutes on two cores)

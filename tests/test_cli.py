@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +14,15 @@ import fokkerflow
 from fokkerflow.cli import app
 
 RUN = CliRunner()
+COMMANDS = (
+    "models", "simulate", "infer", "report", "check", "profile", "compare", "calibrate", "train", "certify", "demo",
+)  # fmt: skip
 
 
 def test_help_lists_the_commands() -> None:
     result = RUN.invoke(app, ["--help"])
     assert result.exit_code == 0
-    for command in ("models", "simulate", "train", "certify", "demo"):
+    for command in COMMANDS:
         assert command in result.output
         help_text = RUN.invoke(app, [command, "--help"]).output
         assert "Example: fokkerflow " + command in help_text
@@ -76,11 +80,42 @@ def test_bad_input_exits_with_2(arguments: list[str], message: str, tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_demo_writes_data_and_picture(tmp_path: Path) -> None:
+def test_demo_infers_from_the_shipped_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def run(folder: Any, posterior: Any, settings: Any, record: Any, **options: Any) -> None:
+        seen.update(folder=folder, posterior=posterior, settings=settings, record=record, **options)
+        raise ValueError("seen enough")
+
+    monkeypatch.setattr("fokkerflow.report.run.run", run)
     result = RUN.invoke(app, ["demo", "--out", str(tmp_path / "deep" / "demo")])
+    assert result.exit_code == 2, result.output
+    assert result.stdout.startswith("fokkerflow infer ")
+    (series,) = seen["posterior"].series
+    assert (len(series), series.names) == (350, ("v", "y"))
+    assert seen["truth"] == dict(fokkerflow.Heston.typical)
+    assert seen["settings"].draws == seen["settings"].warmup == 1000
+    assert seen["record"]["command"].startswith("fokkerflow infer ")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("heston", {"dt": 0.5, "n": 350, "burn_in": 350}),
+        ("svcev", {"dt": 0.5, "n": 100, "burn_in": 350}),
+        ("cir", {"dt": 0.25, "n": 200, "burn_in": 200}),
+        ("ou", {"dt": 0.25, "n": 200, "burn_in": 200}),
+    ],
+)
+def test_shipped_data_are_what_the_documented_command_makes(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    words = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+    result = RUN.invoke(app, ["simulate", name, "-o", str(tmp_path / "made.csv"), *words, "--seed", "1"])
     assert result.exit_code == 0, result.output
-    assert len(fokkerflow.Series.from_csv(tmp_path / "deep" / "demo" / "heston.csv")) == 350
-    assert (tmp_path / "deep" / "demo" / "likelihood.png").stat().st_size > 20_000
+    shipped = fokkerflow.Series.from_csv(Path(fokkerflow.__file__).parent / "data" / f"{name}.csv")
+    made = fokkerflow.Series.from_csv(tmp_path / "made.csv")
+    np.testing.assert_allclose(made.states, shipped.states, rtol=1e-9)
+    np.testing.assert_array_equal(made.times, shipped.times)
+    assert f"fokkerflow simulate {name} " in (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
 
 
 def test_import_is_quick() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shlex
 import warnings
 from collections.abc import Iterator, Mapping
@@ -36,12 +37,17 @@ def ending_well(interrupted: str = "Interrupted.") -> Iterator[None]:
     except (InferenceError, SimulationError, np.linalg.LinAlgError) as error:
         message = str(error)
     except PermissionError as error:
-        message, code = f"{error.filename}: cannot be written ({error.strerror}).", BAD_INPUT
+        message, code = f"{_name(error)}: cannot be written ({error.strerror}).", BAD_INPUT
     except OSError as error:
-        message = f"{error.filename or 'A file'}: {error.strerror or error}. {interrupted}"
+        message = f"{_name(error)}: {error.strerror or error}. {interrupted}"
     except (ValueError, TypeError) as error:
         message, code = str(error), BAD_INPUT
     stop(message, code)
+
+
+def _name(error: OSError) -> str:
+    """The file that an error is about, under the name that it would have had in the end."""
+    return re.sub(r"\.([^/\\]+)\.\w+\.tmp$", r"\1", str(error.filename)) if error.filename else "A file"
 
 
 @contextlib.contextmanager
