@@ -9,17 +9,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.stats import qmc
 
-from fokkerflow.densities import Density
+from fokkerflow.densities import Density, Surrogate
+from fokkerflow.flow import exact_draw
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.moments import moments
 from fokkerflow.sde.series import Series
 from fokkerflow.sde.simulate import simulate
 from fokkerflow.sde.validation import valid_rows
+from fokkerflow.training import Law
 
 SUBSTEPS = 100
 _REACH = 9.0
 """Densities are integrated this many standard deviations to either side."""
+
+
+def star(sde: SDE) -> Float[np.ndarray, "1 n"]:
+    """The parameters mu* of the paper's data."""
+    return np.array([[sde.typical[name] for name in sde.parameters]])
 
 
 def trajectory(sde: SDE, dt: float, n: int, seed: int, substeps: int = SUBSTEPS) -> Series:
@@ -100,3 +108,29 @@ def posterior_like(
     root = np.linalg.inv(np.linalg.cholesky(scores.T @ scores)).T
     draws = p + np.random.default_rng(seed).normal(size=(20 * count, len(p))) @ root.T
     return draws[valid_rows(reference.sde, draws)][:count]
+
+
+def flow_draws(
+    q: Surrogate, dt: float, x0: Float[np.ndarray, "k d"], p: Float[np.ndarray, "k n"], count: int, seed: int
+) -> Float[np.ndarray, "k m d"]:
+    """`count` quasi-random draws of the flow for each pair of start and parameters."""
+    cube = np.clip(qmc.Sobol(q.sde.dimension, rng=seed).random(count), 1e-12, 1 - 1e-12)
+    with jax.enable_x64(True):
+        return np.asarray(_flow_draws(q, *(jnp.asarray(a, jnp.float64) for a in (dt, x0, p, cube))))
+
+
+@eqx.filter_jit
+def _flow_draws(q: Surrogate, dt: Array, x0: Array, p: Array, cube: Array) -> Array:
+    def one(row: tuple[Array, Array]) -> Array:
+        flow = q.trained.at(dt)
+        condition = flow.condition(jnp.zeros(()), dt, *row)
+        return jax.vmap(lambda u: exact_draw(flow, u, condition))(cube)
+
+    return jax.lax.map(one, (x0, p))
+
+
+def log_ratios(q: Surrogate, reference: Density, dt: float, law: Law, conditions: int, seed: int) -> Float[np.ndarray, " k"]:
+    """log q - log p at one draw of the flow for each of many draws of a law."""
+    x0, p = law.sample(np.random.default_rng(seed), conditions)
+    x = flow_draws(q, dt, x0, p, 4, seed)[np.arange(conditions), np.arange(conditions) % 4]
+    return np.asarray(q.log_prob_batch(x, x0, dt, p)) - np.asarray(reference.log_prob_batch(x, x0, dt, p))

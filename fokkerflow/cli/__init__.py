@@ -7,7 +7,8 @@ from fokkerflow.cli import profile
 from fokkerflow.cli import compare
 from fokkerflow.cli import calibrate
 from fokkerflow.cli import training
+from fokkerflow.cli import benchmark
 from fokkerflow.cli import demo
 from fokkerflow.cli.app import app
 
-__all__ = ["app", "calibrate", "compare", "demo", "infer", "models", "profile", "reports", "training"]
+__all__ = ["app", "benchmark", "calibrate", "compare", "demo", "infer", "models", "profile", "reports", "training"]
