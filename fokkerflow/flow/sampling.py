@@ -21,6 +21,7 @@ from fokkerflow.flow.truncated_mixture import Mixture
 from fokkerflow.sde.model import State
 
 Scalar = Float[Array, ""]
+Spread = float | Scalar | Float[Array, " d"]
 _SMALLEST, _LARGEST = 1e-300, 1.0 - 2.0**-53
 
 
@@ -30,7 +31,7 @@ def base_dimension(flow: Flow) -> int:
 
 
 @in_float64
-def approximate_draw(flow: Flow, base: Float[Array, " k"], condition: Condition, *, spread: float | Scalar = 1.0) -> State:
+def approximate_draw(flow: Flow, base: Float[Array, " k"], condition: Condition, *, spread: Spread = 1.0) -> State:
     """Algorithm 2 with the approximate inverse: every layer is replaced by one of its components, drawn by weight.
 
     Exact if there is one mixture layer and the reference is uniform. With more layers it is not the law of the flow, but
@@ -41,13 +42,15 @@ def approximate_draw(flow: Flow, base: Float[Array, " k"], condition: Condition,
     - `flow`, `condition`: the density to draw from.
     - `base`: a point of the unit cube, of shape ``(base_dimension(flow),)``; for each column the uniform of the reference law,
       then those that pick a component, from the last layer to the first.
-    - `spread`: factor on the widths of the first mixture, to place points further out than the density does.
+    - `spread`: factor on the widths of the first mixture, one for all coordinates or one for each, to place points further
+      out than the density does.
 
     **Returns:** a state.
     """
     if base.shape != (base_dimension(flow),):
         raise ValueError(f"Got base of shape {base.shape}, expected ({base_dimension(flow)},): see base_dimension.")
     base = jnp.clip(base, _SMALLEST, _LARGEST)
+    log_spread = jnp.log(jnp.broadcast_to(spread, (len(flow.config.coordinates),)))
     offsets = [0]
     for coordinate in flow.config.coordinates:
         offsets.append(offsets[-1] + 1 + len(coordinate.components))
@@ -57,7 +60,7 @@ def approximate_draw(flow: Flow, base: Float[Array, " k"], condition: Condition,
         u = reference_point(column.reference, column.reference_weight, unit_point(own[0]))
         for mixture, pick in zip(reversed(column.deeper), own[1:-1], strict=True):
             u = point_to_unit(component_point(mixture, pick_component(mixture, pick), u, SYMMETRIC))
-        first = column.first._replace(log_widths=column.first.log_widths + jnp.log(spread))
+        first = column.first._replace(log_widths=column.first.log_widths + log_spread[i])
         return component_point(first, pick_component(first, own[-1]), u, column.ends)
 
     return flow.inverse_through(condition, invert)

@@ -83,7 +83,16 @@ def sequence_for(flow: Flow, law: Law, gaps: Gaps, seed: int, drawn: int = 0) ->
 
 @eqx.filter_jit
 def points(flow: Flow, conditions: Conditions, spreads: Float[Array, " s"]) -> Point:
-    """A batch of points, drawn from the flow as it is; spreads are dealt out in turn, so that some points lie further out."""
-    n = conditions.tau.shape[0]
-    dealt = jnp.resize(spreads, (n,))
-    return jax.vmap(lambda c, s: collocation_point(flow, c.t0, c.tau, c.x0, c.p, c.base, s))(conditions, dealt)
+    """A batch of points, drawn from the flow as it is, some of them spread out: see `dealt`."""
+    each = dealt(spreads, conditions.tau.shape[0], flow.sde.dimension)
+    return jax.vmap(lambda c, s: collocation_point(flow, c.t0, c.tau, c.x0, c.p, c.base, s))(conditions, each)
+
+
+def dealt(spreads: Float[Array, " s"], n: int, dimension: int) -> Float[Array, "n d"]:
+    """Spreads of n points in each coordinate: a block of successive points for every combination.
+
+    A tail in one coordinate given the centre of another is as much needed as the corner where both are far out. Blocks of a
+    Sobol' sequence cover the cube evenly; every s-th point of it does not: its first coordinate stays in one s-th of its range.
+    """
+    block = jnp.arange(n) * spreads.size**dimension // n
+    return spreads[block[:, None] // spreads.size ** jnp.arange(dimension) % spreads.size]

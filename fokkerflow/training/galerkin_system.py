@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from fokkerflow.flow import Flow, approximate_draw, exact_draw, weights
 from fokkerflow.fokker_planck import coefficients, log_adjoint
 from fokkerflow.sde.model import Parameters, Scalar, State
-from fokkerflow.training.collocation import Conditions
+from fokkerflow.training.collocation import Conditions, dealt
 from fokkerflow.training.least_squares import robust_weights
 from fokkerflow.training.residual import Point
 from fokkerflow.training.theta_path import Theta
@@ -60,16 +60,16 @@ def draw_places(flow: Flow, tau: Scalar, conditions: Conditions, draws: str, spr
 
     `spreads` are factors on the widths of approximate draws, dealt out in turn. The gaps of the conditions are not used.
     """
-    dealt = jnp.resize(spreads, (conditions.tau.shape[0],))
+    each = dealt(spreads, conditions.tau.shape[0], flow.sde.dimension)
 
-    def draw(t0: Scalar, x0: State, p: Parameters, base: Float[Array, " k"], spread: Scalar) -> State:
+    def draw(t0: Scalar, x0: State, p: Parameters, base: Float[Array, " k"], spread: Float[Array, " d"]) -> State:
         condition = flow.condition(t0, tau, x0, p)
         if draws == "exact":
             return exact_draw(flow, base[: x0.size], condition)
         return approximate_draw(flow, base, condition, spread=spread)
 
     t0, x0, p, base = map(jnp.asarray, (conditions.t0, conditions.x0, conditions.p, conditions.base))
-    return Places(t0, x0, p, jax.vmap(draw)(t0, x0, p, base, dealt))
+    return Places(t0, x0, p, jax.vmap(draw)(t0, x0, p, base, each))
 
 
 def points_at(flow: Flow, tau: Scalar, places: Places) -> Point:

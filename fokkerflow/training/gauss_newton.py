@@ -34,6 +34,9 @@ class GaussNewton:
     - `cutoff`: residuals beyond this many medians are weighted down.
     - `robustness`: how much. At 1 the influence of a large residual is bounded, which is best as long as the anchor has the
       mass in the right place. Where mass has to move between wells, its residual is large for good reason: then take 0.5.
+    - `depth`: residuals count as relative errors of log q beyond this depth below the peak of the density: at depth D their
+      weight is 1 / (1 + D / depth). Infinite for none of that. In the tails the residual of a wrong width grows with log q
+      itself, and without this either they rule the fit, or the cutoff takes all say from them.
     - `damping`: of Levenberg and Marquardt, at first.
     """
 
@@ -43,6 +46,7 @@ class GaussNewton:
     memory: float = 0.8
     cutoff: float = 15.0
     robustness: float = 1.0
+    depth: float = 5.0
     damping: float = 1e-2
 
 
@@ -86,7 +90,7 @@ def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditi
     """One iteration: look at the points of `conditions`, remember their system, step until the residual does not rise."""
     _, with_weights = weights(flow)
     at = points(with_weights(state.theta), conditions, jnp.array(settings.spreads))
-    system = _linearised(flow, state.theta, at, settings.cutoff, settings.robustness)
+    system = linearised(flow, state.theta, at, settings)
     n = settings.points
     normal, gradient = gram(system.jacobian) / n, np.asarray(system.jacobian).T @ np.asarray(system.residuals) / n
     rho = min(settings.memory, _EARLY_MEMORY) if state.iteration < _EARLY else settings.memory
@@ -97,7 +101,7 @@ def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditi
         if attempt == _TRIES_WITH_MEMORY:  # the past may be to blame
             memory = remember(forget(state.theta), 0.0, normal, gradient, state.theta)
         candidate = state.theta + step(memory, state.theta, damping)
-        after = float(_loss(flow, candidate, at, system.weights))
+        after = float(loss(flow, candidate, at, system.weights))
         if np.isfinite(after) and after < _TOLERATED_RISE * system.loss:
             theta, accepted = candidate, True
             break
@@ -109,7 +113,7 @@ def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditi
     return State(theta, memory, damping, state.iteration + 1), info
 
 
-class _Linearised(NamedTuple):
+class Linearised(NamedTuple):
     """The weighted residuals and Jacobian of a batch, and what is reported about it."""
 
     jacobian: Float[Array, "n m"]
@@ -126,13 +130,14 @@ def _residual_at(flow: Flow, theta: Theta, point: Point) -> Float[Array, ""]:
 
 
 @eqx.filter_jit
-def _linearised(flow: Flow, theta: Theta, at: Point, cutoff: float, robustness: float) -> _Linearised:
-    """A point whose residual or gradient is not finite has weight zero."""
+def linearised(flow: Flow, theta: Theta, at: Point, settings: GaussNewton) -> Linearised:
+    """The system of a batch. A point whose residual or gradient is not finite has weight zero."""
     values, jacobian = jax.vmap(lambda point: jax.value_and_grad(lambda t: _residual_at(flow, t, point))(theta))(at)
     usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(jacobian), axis=1)
     values = jnp.where(usable, values, 0.0)
-    w = robust_weights(values, cutoff, robustness) * usable
-    return _Linearised(
+    in_depth = 1 / (1 + jax.vmap(lambda point: _depth(flow, theta, point))(at) / settings.depth)
+    w = in_depth * robust_weights(values * in_depth, settings.cutoff, settings.robustness) * usable
+    return Linearised(
         jacobian=jnp.where(usable[:, None], jacobian, 0.0) * w[:, None],
         residuals=values * w,
         loss=jnp.mean((values * w) ** 2),
@@ -142,8 +147,17 @@ def _linearised(flow: Flow, theta: Theta, at: Point, cutoff: float, robustness: 
     )
 
 
+def _depth(flow: Flow, theta: Theta, point: Point) -> Float[Array, ""]:
+    """How far log q lies below the peak of the anchor's Gaussian, at least zero."""
+    _, with_weights = weights(flow)
+    at = point.condition
+    log_scale = jnp.sum(jnp.log(at.sds)) + sum(r.log_residual for r in at.regressions if r is not None)
+    peak = -log_scale - 0.5 * point.x.size * jnp.log(2 * jnp.pi)
+    return jnp.maximum(peak - with_weights(theta).log_density(point.x, at), 0.0)
+
+
 @eqx.filter_jit
-def _loss(flow: Flow, theta: Theta, at: Point, w: Float[Array, " n"]) -> Float[Array, ""]:
+def loss(flow: Flow, theta: Theta, at: Point, w: Float[Array, " n"]) -> Float[Array, ""]:
     """The mean weighted square of the residual elsewhere in theta, at the same points and weights."""
     values = jax.vmap(lambda point: _residual_at(flow, theta, point))(at)
     return jnp.mean(jnp.where(w > 0, values * w, 0.0) ** 2)

@@ -33,9 +33,9 @@ class Point(NamedTuple):
 
 
 def collocation_point(
-    flow: Flow, t0: Scalar, tau: Scalar, x0: State, p: Parameters, base: Float[Array, " k"], spread: Scalar
+    flow: Flow, t0: Scalar, tau: Scalar, x0: State, p: Parameters, base: Float[Array, " k"], spread: Float[Array, " d"]
 ) -> Point:
-    """The point that the flow puts at `base` in the unit cube; `spread` widens its first mixture, to reach the tails."""
+    """The point that the flow puts at `base` in the unit cube; `spread` widens its first mixtures, to reach the tails."""
     condition, rate = jax.jvp(lambda s: flow.condition(t0, s, x0, p), (tau,), (jnp.ones_like(tau),))
     x = approximate_draw(flow, base, condition, spread=spread)
     return Point(tau, x, condition, rate, coefficients(flow.sde, t0 + tau, x, p))
