@@ -17,7 +17,7 @@ def benchmark(
     name: Annotated[str, typer.Argument(help="Which one: 'accuracy', 'training', ...; without it they are listed.")] = "",
     record: Annotated[bool, typer.Option("--record", help="Keep the answer in benchmarks/results.")] = False,
 ) -> None:
-    """Measure on this machine what the documentation states: accuracy, training time, speed. Needs a checkout of the repository.
+    """Measure on this machine what the documentation states: accuracy, training time, speed. Needs a checkout.
 
     Example: [bold]fokkerflow benchmark accuracy[/bold]
     """
