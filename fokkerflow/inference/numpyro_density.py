@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from fokkerflow._precision import in_float64, is_32_bit
 from fokkerflow.densities.density import Density
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.validation import parameter_vector, state_vector
@@ -74,9 +77,26 @@ class Transition(dist.Distribution):
 
 
 @eqx.filter_jit
-def _log_prob(density: Density, x1: Any, x0: Any, dt: Any, params: Any, t0: Any) -> Any:
+def _log_prob(density: Density, *arguments: Any) -> Any:
     """Compiled, so that every value is traced: what would be refused has probability zero, as samplers need it."""
-    return density.log_prob_batch(*(jnp.asarray(a) for a in (x1, x0, dt, params, t0)))
+    arrays = tuple(jnp.asarray(a, float) for a in arguments)
+    return _rounded(density)(*arrays) if is_32_bit() else density.log_prob_batch(*arrays)
+
+
+def _rounded(density: Density) -> Callable[..., Any]:
+    """For JAX's 32-bit mode: values and gradients are computed in double precision, and rounded on their way out."""
+
+    @jax.custom_vjp
+    def value(*arrays: Any) -> Any:
+        return in_float64(density.log_prob_batch)(*arrays).astype(jnp.float32)
+
+    def backward(arrays: tuple[Any, ...], cotangent: Any) -> tuple[Any, ...]:
+        with jax.enable_x64(True):
+            _, pull = jax.vjp(density.log_prob_batch, *(a.astype(jnp.float64) for a in arrays))
+            return tuple(g.astype(jnp.float32) for g in pull(cotangent.astype(jnp.float64)))
+
+    value.defvjp(lambda *arrays: (value(*arrays), arrays), backward)
+    return value
 
 
 def _support(sde: SDE) -> Any:

@@ -58,8 +58,8 @@ def test_maximum_a_posteriori() -> None:
 
 def test_a_maximum_at_the_end_of_a_range_has_no_standard_error() -> None:
     """Data that do not move in one direction more than the noise: m > 0 holds the estimate back."""
-    best = Posterior(Growing(), series(seed=6)).maximum()
-    assert increments(series(seed=6)).mean() < 0
+    best = Posterior(Growing(), series(seed=20)).maximum()
+    assert increments(series(seed=20)).mean() < 0
     assert best.at_end == ("sigma",)
     assert np.isnan(best.standard_errors["sigma"])
     assert "without a standard error: sigma" in str(best)
@@ -93,7 +93,7 @@ def test_profile_intervals_solve_the_likelihood_ratio() -> None:
 
     expected = optimize.brentq(excess, 0.5 * best[1], best[1]), optimize.brentq(excess, best[1], 2 * best[1])
     np.testing.assert_allclose(sigma.interval(0.9), expected, rtol=2e-3)
-    assert sigma.interval(0.9999) == (-np.inf, np.inf)  # the profile does not reach that far
+    assert sigma.interval(1 - 1e-9) == (-np.inf, np.inf)  # the profile does not reach that far
 
 
 def test_evidence_by_quadrature() -> None:

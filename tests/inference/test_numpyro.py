@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -72,3 +75,16 @@ def test_refusals() -> None:
         Transition(EXACT, [1.0], DT, P).sample(jax.random.key(0))
     with pytest.raises(ValueError, match="missing parameter 'sigma'"):
         Transition(fokkerflow.density("exact", GBM()), [1.0], DT, {"mu": 0.1})
+
+
+def test_the_hierarchical_example_runs_and_shrinks() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+    try:
+        import hierarchical_numpyro
+    finally:
+        sys.path.pop(0)
+    found = hierarchical_numpyro.main(warmup=300, draws=300)
+    assert np.ptp(found["together"]) < 0.9 * np.ptp(found["alone"])
+    assert abs(found["sigma"].mean() - 0.2) < 0.02
+    error = {name: np.sqrt(np.mean((found[name] - found["true"]) ** 2)) for name in ("alone", "together")}
+    assert error["together"] < error["alone"]

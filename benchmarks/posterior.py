@@ -1,0 +1,91 @@
+"""How long does a Heston posterior take, and how far is the trained density's from the exact one's?
+
+    taskset -c 0,1 python benchmarks/posterior.py [--record]
+
+The paper's experiment: 349 transitions half a year apart. NUTS (4 chains of 1 000 after 1 000, compilation counted) and the
+paper's slice sampler (13 000 sweeps) with the trained density; NUTS with the exact density twice, with different seeds: the
+distance between those two is the sampling floor of the Wasserstein distance. Distances are of 2 000 draws (exact optimal
+transport), in the paper's units and in posterior standard deviations. About twenty minutes, most of it the exact density.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import ot
+from likelihood import trained_heston
+from recording import run
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from fokkerflow.densities import density  # noqa: E402
+from fokkerflow.inference import Posterior, Prior, diagnose  # noqa: E402
+from fokkerflow.sde.models import Heston  # noqa: E402
+from fokkerflow.sde.simulate import simulate  # noqa: E402
+
+NAMES = Heston.parameters
+NUTS = {"draws": 1000, "warmup": 1000, "chains": 4}
+SLICE = {"draws": 2500, "warmup": 750, "chains": 4}
+"""13 000 sweeps in all."""
+TRANSPORTED = 2000
+
+
+def sampled(posterior: Posterior, sampler: str, seed: int, **lengths: int) -> tuple[np.ndarray, dict[str, Any]]:
+    jax.clear_caches()
+    started = time.perf_counter()
+    data = posterior.sample(sampler, seed=seed, pointwise=False, **lengths)
+    seconds = time.perf_counter() - started
+    result = diagnose(data)
+    draws = np.stack([data.posterior[name].values.ravel() for name in NAMES], axis=1)
+    return draws, {
+        "seconds": round(seconds, 1),
+        "largest_r_hat": round(max(result.r_hat.values()), 4),
+        "least_ess": round(min(*result.ess_bulk.values(), *result.ess_tail.values())),
+        "divergences": result.divergences,
+    }
+
+
+def distance(a: np.ndarray, b: np.ndarray) -> float:
+    """The empirical Wasserstein-2 distance between evenly thinned draws."""
+    a, b = (x[np.linspace(0, len(x) - 1, TRANSPORTED).astype(int)] for x in (a, b))
+    weights = np.full(TRANSPORTED, 1 / TRANSPORTED)
+    return float(np.sqrt(ot.emd2(weights, weights, ot.dist(a, b), numItermax=10**7)))
+
+
+def measure() -> dict[str, Any]:
+    series = simulate(Heston(), Heston.typical, dt=0.5, n=350, burn_in=350, seed=1)
+    name, trained = trained_heston()
+    prior = Prior(Heston(), law=trained.trained.law)
+    exact = Posterior(density("exact", Heston()), series, prior)
+    flow = Posterior(trained, series, prior)
+    first, first_run = sampled(exact, "nuts", 1, **NUTS)
+    second, _ = sampled(exact, "nuts", 2, **NUTS)
+    ours, nuts_run = sampled(flow, "nuts", 3, **NUTS)
+    paper, slice_run = sampled(flow, "slice", 4, **SLICE)
+    mean, sd = first.mean(0), first.std(0)
+    return {
+        "density": name,
+        "nuts": nuts_run,
+        "slice": slice_run,
+        "nuts_exact": first_run,
+        "w2": {
+            "floor_exact_to_exact": round(distance(first, second), 4),
+            "nuts_to_exact": round(distance(ours, first), 4),
+            "slice_to_exact": round(distance(paper, first), 4),
+        },
+        "w2_in_standard_deviations": {
+            "floor_exact_to_exact": round(distance((first - mean) / sd, (second - mean) / sd), 4),
+            "nuts_to_exact": round(distance((ours - mean) / sd, (first - mean) / sd), 4),
+        },
+        "mean_shift_in_sd": dict(zip(NAMES, np.round((ours.mean(0) - mean) / sd, 4).tolist(), strict=True)),
+    }
+
+
+if __name__ == "__main__":
+    run("posterior", __doc__, measure)
