@@ -48,7 +48,7 @@ class BDFSDensity(Density):
         series = killing_series(k1, k3, rho * (k1 - k3) * clock / jnp.sqrt(r), dt)
         scale = 2 / (sigma1**2 * dt)
         ends = _Ends(scale * v0, scale * v1, 2 * alpha1 * k1 / sigma1**2, unit * distance, (unit**2) * pull.variance)
-        omega, weight = jax.lax.stop_gradient(_contour(series, ends))
+        omega, weight = _contour(*jax.lax.stop_gradient((series, ends)))  # the integral depends on no contour
         exponent, factor = _transform(series, ends, omega)
         peak = jax.lax.stop_gradient(jnp.max(exponent.real))
         total = jnp.sum((factor * jnp.exp(exponent - peak) * weight).real)

@@ -13,7 +13,7 @@ a value costs a polynomial.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -96,20 +96,29 @@ def _free(k: Scalar, t: Float[Array, "*s"]) -> Float[Array, "*s 2 2"]:
 
 def flow(series: KillingSeries, omega: Value) -> Flow:
     """M at `omega`: the panels' polynomials, multiplied in a form that keeps small changes accurate."""
-    powers = [omega]
-    for _ in range(ORDER - 1):
-        powers.append(powers[-1] * omega)
-    at = _contract(jnp.stack(powers, -1), series.powers)
-    F, C = _entries(series.free[0]), _entries(at[..., 0, :, :])
+    at = jnp.moveaxis(_contract(_powers(omega), series.powers), -3, 0)
+    F, C = _entries(series.free[0]), _entries(at[0])
     phi2 = F[0][1] + C[0][1]
-    log_phi2 = jnp.log(phi2)
-    for j in range(1, PANELS):
-        f, c = _entries(series.free[j]), _entries(at[..., j, :, :])
+
+    def append(state: tuple[Entries, Entries, Value, Value], panel: tuple[Entries, Entries]) -> tuple[Any, None]:
+        (F, C, before, log_phi2), (f, c) = state, panel
         C = _add(_multiply(c, F), _add(_multiply(f, C), _multiply(c, C)))
-        F, before = _multiply(f, F), phi2
+        F = _multiply(f, F)
         phi2 = F[0][1] + C[0][1]
-        log_phi2 = log_phi2 + jnp.log(phi2 / before)
+        return (F, C, phi2, log_phi2 + jnp.log(phi2 / before)), None
+
+    # A loop, because unrolled the derivatives take minutes to compile.
+    others = _entries(series.free[1:]), _entries(at[1:])
+    (_, C, phi2, log_phi2), _ = jax.lax.scan(append, (F, C, phi2, jnp.log(phi2)), others)
     return Flow(C, phi2, log_phi2)
+
+
+def _powers(omega: Value) -> Value:
+    """omega, omega^2, ..., along a last axis, by doubling."""
+    powers = omega[..., None]
+    while powers.shape[-1] < ORDER:
+        powers = jnp.concatenate([powers, powers * powers[..., -1:]], -1)
+    return powers[..., :ORDER]
 
 
 def _contract(powers: Value, coefficients: Float[Array, "order panels 2 2"]) -> Value:
