@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fokkerflow.densities.surrogate import Surrogate
 from fokkerflow.report.checks import guard_answer, pit_answer, reference_answer
 from fokkerflow.report.contents import Contents
 from fokkerflow.report.page import Page, render
@@ -40,9 +41,10 @@ def report_html(contents: Contents) -> str:
 
 
 def _density_answers(contents: Contents) -> list[Answer]:
-    guard = contents.checks.guard
-    first = [guard_answer(guard)] if guard is not None and guard.has_law else []
-    return [*first, reference_answer(contents.checks.reference, exact=contents.name == "exact")]
+    guard, density = contents.checks.guard, contents.density
+    first = [guard_answer(guard, contents.checks.cut)] if guard is not None and guard.has_law else []
+    certificate = density.certificate if isinstance(density, Surrogate) else None
+    return [*first, reference_answer(contents.checks.reference, exact=contents.name == "exact", certificate=certificate)]
 
 
 def _lead(contents: Contents) -> str:

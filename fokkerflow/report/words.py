@@ -26,6 +26,11 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{100 * share:.{decimals}f}\u00a0%"
 
 
+def interval_text(interval: object) -> str:
+    """A domain, with the sign for infinity."""
+    return with_minus(str(interval).replace("inf", "∞"))
+
+
 def with_minus(number: str) -> str:
     """A number with a minus sign in place of the hyphen."""
     return number.replace("-", "\u2212")

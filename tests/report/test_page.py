@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 
 from fokkerflow.densities.guard import GAP
-from fokkerflow.inference.guard_share import GuardShare
+from fokkerflow.densities.surrogate import Surrogate
+from fokkerflow.inference.guard_share import GuardShare, guard_share
 from fokkerflow.report.build import report_html, report_verdict
 from fokkerflow.report.checks import guard_answer, pit_answer, reference_answer
 from fokkerflow.report.contents import Contents
+from fokkerflow.report.cut_off import cut_off
 from fokkerflow.report.sections.chains import sampler_answer
 from fokkerflow.report.verdict import Level
+from fokkerflow.sde import CIR
+from fokkerflow.training import Law, Uniform
 from tests.report.posteriors import ou_contents, ou_draws, ou_idata, ou_series
+from tests.training.trainings import OU_LAW, untrained
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +105,44 @@ def test_a_few_divergences_ask_for_care() -> None:
 
 def test_what_the_checks_find_is_what_the_verdict_says() -> None:
     share = GuardShare(0.25, {"kappa": 0.25}, {"kappa": 0.5, GAP: 0.0}, 10, 10)
-    assert guard_answer(share).level is Level.CARE
-    assert any("kappa in 25" in line for line in guard_answer(share).advice)
+    assert guard_answer(share, {}).level is Level.CARE
+    assert any("kappa in 25" in line for line in guard_answer(share, {}).advice)
     assert pit_answer(None).level is Level.OPEN
     assert reference_answer(None).level is Level.OPEN
     assert reference_answer(None, exact=True).level is Level.GOOD
     assert pit_answer(ou_contents().checks.pit).level is Level.GOOD
     assert reference_answer(ou_contents().checks.reference).level is Level.GOOD
+
+
+def _posterior_of_a_trained_density(kappa: tuple[float, float]) -> tuple[Surrogate, dict[str, np.ndarray]]:
+    """Its law has kappa in (0.5, 4), mean in (-1, 1), sigma in (0.1, 0.5)."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "kappa": rng.uniform(*kappa, (2, 500)),
+        "mean": rng.normal(0.1, 0.1, (2, 500)),
+        "sigma": rng.normal(0.3, 0.02, (2, 500)),
+    }
+    return Surrogate(untrained(OU_LAW)), columns
+
+
+def test_a_posterior_that_leans_on_the_training_law_is_noticed() -> None:
+    inside, leaning = (_posterior_of_a_trained_density(kappa) for kappa in ((1.0, 3.5), (3.0, 3.99)))
+    assert cut_off(*inside) == {}
+    assert list(cut_off(*leaning)) == ["kappa"]
+    guard = guard_share(leaning[0], ou_series(), leaning[1])
+    assert guard.share == 0  # inside everywhere: only the shape gives it away
+    answer = guard_answer(guard, cut_off(*leaning))
+    assert answer.level is Level.CARE
+    assert answer.answer.startswith("The training law cuts off the posterior of kappa")
+
+
+def test_an_end_that_the_model_sets_is_its_own() -> None:
+    """sigma of CIR just below Feller's limit."""
+    law = Law(
+        CIR(), {"v": Uniform(0.02, 0.25)}, {"alpha": Uniform(0.05, 0.2), "beta": Uniform(1, 5), "sigma": Uniform(0.05, 2)}
+    )
+    rng = np.random.default_rng(0)
+    alpha, beta = rng.normal(0.1, 0.005, 1000), rng.normal(3, 0.1, 1000)
+    sigma = np.sqrt(2 * alpha * beta) * rng.uniform(0.9, 1, 1000)
+    assert cut_off(Surrogate(untrained(law)), {"alpha": alpha, "beta": beta, "sigma": sigma}) == {}
+    assert cut_off(ou_contents().density, ou_idata()) == {}

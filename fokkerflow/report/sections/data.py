@@ -11,7 +11,7 @@ from fokkerflow.report.contents import Contents
 from fokkerflow.report.data_figures import state_figure
 from fokkerflow.report.embed import Picture, picture
 from fokkerflow.report.page import Block, Section, Table
-from fokkerflow.report.words import counted, listed
+from fokkerflow.report.words import counted, interval_text, listed
 from fokkerflow.sde.series import YEAR_DAYS, Series
 
 
@@ -62,7 +62,7 @@ def _ranges(contents: Contents) -> Table:
     for i, (name, domain) in enumerate(contents.sde.states.items()):
         values = np.concatenate([one.states[:, i] for one in contents.series])
         numbers = (values.min(), values.mean(), values.max(), values.std())
-        rows.append([name, str(domain), *(f"{number:.4g}" for number in numbers)])
+        rows.append([name, interval_text(domain), *(f"{number:.4g}" for number in numbers)])
     first, last = (_moment(contents.series[0], k) for k in (0, -1))
     span = f", from {first} to {last}" if len(contents.series) == 1 else ""
     return Table(f"The states{span}", ["", "domain", "smallest", "mean", "largest", "sd"], rows)

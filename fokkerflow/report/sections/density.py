@@ -6,7 +6,7 @@ from fokkerflow.densities.surrogate import Surrogate
 from fokkerflow.report.contents import Contents
 from fokkerflow.report.page import Block, Section, Table
 from fokkerflow.report.verdict import Answer
-from fokkerflow.training.certificate import Certificate
+from fokkerflow.training.certificate import LEVELS, Certificate
 
 
 def density_section(contents: Contents, answers: tuple[Answer, ...]) -> Section:
@@ -31,8 +31,8 @@ _READING = (
 
 def _certificate(certificate: Certificate) -> Table:
     rows = [
-        [f"{dt:.3g}", *(f"{value:.1e}" for value in quantiles.values())]
+        [f"{dt:.3g}", *(f"{quantiles[level]:.1e}" for level in LEVELS)]
         for dt, quantiles in zip(certificate.dt, certificate.quantiles, strict=True)
     ]
     caption = f"Bound on the L1 error, between 0 and 2, over {certificate.conditions} draws of the training law"
-    return Table(caption, ["gap", *certificate.quantiles[0]], rows)
+    return Table(caption, ["gap", *LEVELS], rows)

@@ -8,17 +8,17 @@ from typing import Any
 from fokkerflow.densities.surrogate import Surrogate
 from fokkerflow.report.contents import Contents
 from fokkerflow.report.page import Block, Section
-from fokkerflow.report.words import duration, listed
+from fokkerflow.report.words import duration, interval_text, listed
 
 
 def made_section(contents: Contents) -> Section:
     """Command, seed, versions, density, prior, time spent."""
     attrs, record = contents.idata.posterior.attrs, contents.record
     facts = [
-        ("Model", _equations(contents)),
+        ("Model", _model(contents)),
         ("Constraints", "; ".join(c.text for c in contents.sde.constraints) or "none"),
         ("Prior", attrs.get("prior", "")),
-        ("Sampler", attrs.get("sampler", "")),
+        ("Sampler", _sampler(contents)),
         ("Seed", str(attrs.get("seed", ""))),
         ("Density", _density(contents)),
         ("Data", listed([_file(file) for file in record.get("data", ())])),
@@ -31,16 +31,21 @@ def made_section(contents: Contents) -> Section:
     return Section("made", "How it was made", tuple(blocks))
 
 
-def _equations(contents: Contents) -> str:
-    """The first paragraph of a shipped model's documentation; a user's own model has its name."""
-    states = ", ".join(f"{name} in {domain}" for name, domain in contents.sde.states.items())
+def _model(contents: Contents) -> str:
+    states = ", ".join(f"{name} in {interval_text(domain)}" for name, domain in contents.sde.states.items())
     return f"{contents.sde.label}, {states}"
 
 
+def _sampler(contents: Contents) -> str:
+    posterior = contents.idata.posterior
+    lengths = f"{posterior.sizes['chain']} chains of {posterior.sizes['draw']} draws"
+    return f"{posterior.attrs.get('sampler', '?')}, {lengths} after {posterior.attrs.get('warmup', '?')} of warm-up"
+
+
 def _density(contents: Contents) -> str:
-    name = contents.idata.posterior.attrs.get("density", type(contents.density).__name__)
+    name = contents.name or type(contents.density).__name__
     if not isinstance(contents.density, Surrogate):
-        return str(name)
+        return name
     trained = contents.density.trained
     record, gaps = trained.record, trained.gaps
     return (
