@@ -116,8 +116,8 @@ def reference_answer(
 
 def _certified(certificate: Certificate) -> str:
     """No probability is off by more than half of the L1 error."""
-    error = percent(certificate.quantiles[-1]["median"] / 2, 1)
-    return f"By its certificate, for half of the training law no probability is off by more than {error} after {certificate.dt[-1]:g}. "
+    error, gap = percent(certificate.quantiles[-1]["median"] / 2, 1), certificate.dt[-1]
+    return f"By its certificate, for half of the training law no probability is off by more than {error} at a gap of {gap:g}. "
 
 
 def coverage(ahead: Predictive, levels: Sequence[float] = (0.5, 0.9)) -> Mapping[float, np.ndarray]:

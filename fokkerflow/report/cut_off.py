@@ -1,7 +1,7 @@
 """Does a posterior end where it does because the training law of its density ends there?
 
-A prior that is restricted to a law keeps every draw inside, so the guard has nothing to say; a posterior that leans on an end of the
-law says that the data would go on.
+A prior that is restricted to a law keeps every draw inside, so the guard has nothing to say; a posterior that leans on an end
+of the law says that the data would go on.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ def cut_off(density: Density, draws: object) -> dict[str, float]:
     free_low, free_high = _bounds(free, p)
     near = _NEAR * (high - low)
     leaning = ((p - low < near) & (low > free_low)) | ((high - p < near) & (high < free_high))
-    relevant = set(density.trained.relevant)
     shares = dict(zip(sde.parameters, leaning.mean(0).tolist(), strict=True))
-    return {name: share for name, share in shares.items() if share > _SHARE and name in relevant}
+    return {name: share for name, share in shares.items() if share > _SHARE}
 
 
 @in_float64
