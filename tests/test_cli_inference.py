@@ -179,3 +179,25 @@ def test_kill_9_loses_nothing_that_was_kept(data: Path, tmp_path: Path) -> None:
     resumed = subprocess.run([*command[:-2], "200", "--json", "--resume"], capture_output=True, text=True, check=False)
     assert resumed.returncode == 0, resumed.stderr
     assert (out / "report.html").exists()
+
+
+def test_calibrate_keeps_ranks_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With draws of the prior as posteriors, which are calibrated, if useless: this is about files and words."""
+    rng = np.random.default_rng(0)
+    draws = {"kappa": (1, 3), "mean": (0, 1), "sigma": (0.2, 0.4)}
+    prior_draws = lambda *_: {name: rng.uniform(*ends, (1, 99)) for name, ends in draws.items()}  # noqa: E731
+    monkeypatch.setattr("fokkerflow.inference.calibration.posterior_sampler", lambda *_, **__: prior_draws)
+    priors = [word for name, (low, high) in draws.items() for word in ("--prior", f"{name}=Uniform({low}, {high})")]
+    arguments = ["calibrate", "-m", "ou", "-o", str(tmp_path), *priors, "-n", "12", "--simulations", "20"]
+    result = RUN.invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found == json.loads((tmp_path / "calibration.json").read_text())
+    assert found["quantities"] == ["kappa", "mean", "sigma", "log likelihood"]
+    assert np.shape(found["ranks"]) == (20, 4)
+    assert found["command"].startswith("fokkerflow calibrate --model ou")
+    assert (tmp_path / "calibration.png").stat().st_size > 10_000
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["calibration.json", "calibration.png"]
+    again = RUN.invoke(app, arguments)
+    assert again.exit_code == 2
+    assert "calibration.json is there. Choose another folder, or add --overwrite" in again.stderr.replace("\n", " ")
