@@ -13,8 +13,10 @@ from typer.testing import CliRunner
 
 from fokkerflow.cli import app
 from fokkerflow.densities import Surrogate
+from fokkerflow.inference.results import artifact
 from fokkerflow.report.run import Settings
-from tests.report.posteriors import ou_series
+from fokkerflow.training import Law, Uniform
+from tests.report.posteriors import ou_idata, ou_series
 from tests.training.trainings import OU_LAW, untrained
 
 RUN = CliRunner()
@@ -204,3 +206,32 @@ def test_a_file_without_times_has_equal_gaps(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr("fokkerflow.report.run.run", lambda _, posterior, *__, **___: seen.append(posterior.series[0]))
     infer("--time", "none", "--dt", "0.25")
     np.testing.assert_array_equal(seen[0].times, [0, 0.25, 0.5])
+
+
+def test_a_model_and_a_density_of_ones_own_are_found_again_from_anywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fokkerflow.cli.arguments import find_model
+    from fokkerflow.cli.reports import _read
+    from fokkerflow.report.folder import Folder
+
+    sde = find_model("my_sde.py:MINE")
+    law = Law(sde, {"x": Uniform(-1, 1)}, {"k": Uniform(0.5, 4), "s": Uniform(0.1, 0.5)})
+    Surrogate(untrained(law)).save("mine.fkf")
+
+    def run(out: Folder, posterior: Any, _: Settings, record: Any, **__: Any) -> None:
+        assert posterior.density.sde == sde
+        out.write_record(record)
+        idata = ou_idata(draws=4)
+        idata.posterior.attrs["artifact"] = artifact(posterior.density)
+        out.write_posterior(idata)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("fokkerflow.report.run.run", run)
+    infer("--density", "mine.fkf", model="my_sde.py:MINE", data="ou.csv")
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    finished = _read(folder / "out")
+    assert finished.density.sde == sde
+    assert finished.series == [ou_series()]
+    Surrogate(untrained(law, dt_max=0.7)).save(folder / "mine.fkf")
+    with pytest.raises(ValueError, match="its file has been replaced"):
+        _read(folder / "out")

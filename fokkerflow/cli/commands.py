@@ -8,6 +8,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -74,6 +75,12 @@ def command_line(context: typer.Context) -> str:
         for one in many:
             words += [str(one)] if parameter.param_type_name == "argument" else [parameter.opts[0], str(one)]
     return shlex.join(words)
+
+
+def anywhere(text: str) -> str:
+    """A file, alone or before a colon, by its absolute path: to be found again from another folder. Other words stay."""
+    where, colon, name = text.rpartition(":") if ".py:" in text else (text, "", "")
+    return f"{Path(where).resolve()}{colon}{name}" if Path(where).is_file() else text
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from fokkerflow.cli.app import app
 from fokkerflow.cli.arguments import MODEL_HELP, find_model, parse_params
-from fokkerflow.cli.commands import JSON, command_line, ending_well, print_json
+from fokkerflow.cli.commands import JSON, anywhere, command_line, ending_well, print_json
 from fokkerflow.cli.data import COLUMNS, FILES, STEP, TIME, described, read
 from fokkerflow.cli.densities import DENSITY, find_density
 from fokkerflow.cli.priors import PRIOR, find_prior
@@ -68,13 +68,14 @@ def infer(
             "command": command,
             "model": model,
             "density": name,
-            "density_file": density or name,
+            "again": {"model": anywhere(model), "density": anywhere(density or name)},
             "data": described(sources, series),
             "prior": posterior.prior.words,
         }
         with folder.claimed(resume=resume, overwrite=overwrite):
             if not as_json:
                 console.print(f"{sde.label}, density '{name}'. Prior: {posterior.prior.words}", highlight=False)
+                console.print("Sampling. The first steps take longest: they are compiled.", highlight=False)
             with shown(console, divergences, to_stderr=True) as progress:
                 settings = Settings(sampler, draws, warmup, chains, seed)
                 contents = run(folder, posterior, settings, record, truth=known, progress=progress)

@@ -66,8 +66,8 @@ def _read(path: Path) -> _Finished:
 
     folder = Folder(path)
     record, idata = folder.read_record(), folder.read_posterior()
-    sde = find_model(record["model"])
-    _, density = find_density(record["density_file"], sde)
+    sde = find_model(record["again"]["model"])
+    _, density = find_density(record["again"]["density"], sde)
     check_density(density, idata)
     return _Finished(folder, record, density, stored_series(sde, idata, record), idata)
 

@@ -90,7 +90,7 @@ class Folder:
             found = json.loads(self.record.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise FolderError(f"{self.record}: cannot be read ({error}).") from None
-        if not isinstance(found, dict) or "model" not in found:
+        if not isinstance(found, dict) or "again" not in found:
             raise FolderError(f"{self.record}: this is not the record of a run.")
         if not self.posterior.exists():
             raise FolderError(f"{self.path} holds a run that did not finish: there is no {self.posterior.name} in it.")

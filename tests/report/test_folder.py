@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Folder:
     found = Folder(tmp_path / "run")
     with found.claimed():
         found.write_posterior(ou_idata(draws=10))
-        found.write_record({"model": "ou"})
+        found.write_record({"again": {}})
     return found
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(folder: Folder, what: 
 
     writes: dict[str, Any] = {
         "posterior": lambda: folder.write_posterior(ou_idata(draws=12)),
-        "record": lambda: folder.write_record({"model": "cir"}),
+        "record": lambda: folder.write_record({"again": {"model": "cir"}}),
         "report": lambda: folder.write_text(folder.report, "new"),
     }
     monkeypatch.setattr("os.replace", full)
@@ -105,6 +105,6 @@ def test_what_is_no_run_is_refused(folder: Folder, tmp_path: Path) -> None:
     with pytest.raises(FolderError, match=r"run\.json: cannot be read"):
         folder.read_record()
     folder.posterior.unlink()
-    folder.write_record({"model": "ou"})
+    folder.write_record({"again": {}})
     with pytest.raises(FolderError, match=r"did not finish: there is no posterior\.nc"):
         folder.read_record()
