@@ -18,6 +18,8 @@ R_HAT = 1.01
 """Chains agree below this (Vehtari et al.)."""
 ESS_PER_CHAIN = 100
 """Effective draws per chain that R-hat and standard errors need to be reliable (Vehtari et al.)."""
+DIVERGENT = 1e-3
+"""A larger share of divergent draws is a problem; single ones happen without a reason."""
 STUCK = 1e-6
 """A chain whose standard deviation is below this share of that of all is one that did not move."""
 _LONG_TREE = 10
@@ -57,7 +59,8 @@ class Diagnosis:
         worst, least = max(self.r_hat.values()), min([*self.ess_bulk.values(), *self.ess_tail.values()])
         if not self.ok:
             return "The sampling should not be relied on: " + " ".join(self.problems)
-        clean = "" if self.divergences is None else " and nothing diverged"
+        few = f", and {self.divergences} of {self.draws * self.chains} draws diverged, too few to matter"
+        clean = "" if self.divergences is None else few if self.divergences else ", and nothing diverged"
         return f"The chains agree (R-hat at most {worst:.4f}), every parameter has at least {least:.0f} effective draws{clean}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,7 +165,7 @@ def _too_few(numbers: Mapping[str, Mapping[str, float]], chains: int) -> list[tu
 
 
 def _divergences(count: int | None, draws: int) -> list[tuple[str, str]]:
-    if not count:
+    if not count or count <= DIVERGENT * draws:
         return []
     return [
         (

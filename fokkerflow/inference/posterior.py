@@ -52,7 +52,6 @@ class Posterior:
     def __init__(self, density: Density, series: Series | Sequence[Series], prior: Prior | None = None) -> None:
         if not isinstance(density, Density):
             raise TypeError(f"Got {density!r} as the density, expected one of fokkerflow.density or fokkerflow.load.")
-        law = density.trained.law if isinstance(density, Surrogate) else None
         prior = Prior(density.sde) if prior is None else prior
         if not isinstance(prior, Prior):
             raise TypeError(
@@ -60,11 +59,13 @@ class Posterior:
             )
         if prior.sde != density.sde:
             raise ValueError(f"Got a prior of {prior.sde.label} and a density of {density.sde.label}, expected the same model.")
-        self.density = density
+        if not isinstance(series, (Series, Sequence)):
+            raise TypeError(f"Got {type(series).__name__} as the series, expected a fokkerflow.Series or a list of them.")
+        if isinstance(density, Surrogate) and prior.law is None:
+            prior = prior.restricted(density.trained.law, density.trained.relevant)
+        self.density, self.prior = density, prior
         self.series: tuple[Series, ...] = (series,) if isinstance(series, Series) else tuple(series)
         self.target = Target(density, within_reach(density, list(self.series)), prior.density)
-        self.prior = prior if law is None or prior.law is not None else prior.restricted(law)
-        self.target = Target(density, self.target.data, self.prior.density)
 
     @in_float64
     def sample(

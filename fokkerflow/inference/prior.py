@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -22,7 +22,7 @@ from fokkerflow._precision import in_float64
 from fokkerflow.inference.transform import Range, Transform
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.validation import parameter_vector
-from fokkerflow.training.law import Law, LogUniform, Marginal, ShareOfRange, TruncatedNormal
+from fokkerflow.training.law import Law, Marginal, ShareOfRange, TruncatedNormal
 
 _PROBE = 4096
 _CUT_IS_NEWS = 0.99
@@ -62,6 +62,8 @@ class Prior:
       Parameters that are left out are flat.
     - `law`: the law of a trained density (``surrogate.trained.law``): the prior is restricted to it. A `Posterior` of a trained
       density does so by itself.
+    - `relevant`: the states and parameters that the law matters for (``surrogate.trained.relevant``); distributions of other
+      parameters, which only shift the density, are not cut.
 
     **Raises:** TypeError for what is no scalar continuous distribution; ValueError for unknown names, and for a
     prior of which constraint and law leave nothing.
@@ -74,24 +76,33 @@ class Prior:
     """
 
     @in_float64
-    def __init__(self, sde: SDE, distributions: Mapping[str, Any] | None = None, *, law: Law | None = None) -> None:
+    def __init__(
+        self,
+        sde: SDE,
+        distributions: Mapping[str, Any] | None = None,
+        *,
+        law: Law | None = None,
+        relevant: Sequence[str] | None = None,
+    ) -> None:
         given = dict(distributions or {})
         _check_names(sde, given)
         supports = {name: _support(name, d) for name, d in given.items()}
         limits = _limits(sde, law)
+        if relevant is not None:
+            limits = {name: limit for name, limit in limits.items() if name in relevant or name not in given}
         everywhere = {name: supports.get(name, Range()) & limits.get(name, Range()) for name in sde.parameters}
-        self.sde, self.law, self.given = sde, law, given
+        self.sde, self.law, self.given, self._limited = sde, law, given, limits
         in_double = {name: jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), d) for name, d in given.items()}
         self.density = PriorDensity(tuple(in_double.get(n) for n in sde.parameters), Transform.of(sde, everywhere))
-        self._check_overlap(Transform.of(sde, supports))
+        self._check_overlap()
 
     @property
     def transform(self) -> Transform:
         return self.density.transform
 
-    def restricted(self, law: Law) -> Prior:
+    def restricted(self, law: Law, relevant: Sequence[str] | None = None) -> Prior:
         """The same prior within the law of a trained density."""
-        return Prior(self.sde, self.given, law=law)
+        return Prior(self.sde, self.given, law=law, relevant=relevant)
 
     @in_float64
     def log_density(self, params: Any) -> Float[Array, ""]:
@@ -140,7 +151,7 @@ class Prior:
         bounded = math.isfinite(here.lower) or math.isfinite(here.upper)
         return f"{name} {what}" + share + (f" on ({here.lower:.4g}, {here.upper:.4g})" if bounded else "")
 
-    def _check_overlap(self, unrestricted: Transform) -> None:
+    def _check_overlap(self) -> None:
         """Nothing left is an error; something cut off by the law is said aloud."""
         for name, here in zip(self.sde.parameters, self.transform.ranges, strict=True):
             if not here.lower < here.upper or not here.share[0] < here.share[1]:
@@ -151,8 +162,8 @@ class Prior:
         if self.law is None or not self.given:
             return
         draws = self._drawn_given(jax.random.key(0, impl="threefry2x32"))
-        for name, values in draws.items():
-            self._check_share(name, values)
+        for name in set(draws) & set(self._limited):
+            self._check_share(name, draws[name])
 
     def _check_share(self, name: str, values: Float[np.ndarray, " k"]) -> None:
         here = self.transform.ranges[self.sde.parameters.index(name)]
@@ -167,7 +178,7 @@ class Prior:
             warnings.warn(f"{message}, which keeps {kept:.0%} of it.", PriorWarning, stacklevel=5)
 
     def _limit_words(self, name: str) -> str:
-        limit = _limits(self.sde, self.law).get(name, Range())
+        limit = self._limited.get(name, Range())
         return f"{name} from {limit.lower:.4g} to {limit.upper:.4g}"
 
     def _drawn_given(self, key: PRNGKeyArray) -> dict[str, Float[np.ndarray, " k"]]:
@@ -179,6 +190,7 @@ class Prior:
         flat = (name for name in self.sde.parameters if name not in self.given)
         return next((name for name in flat if not np.all(np.isfinite(boxes[name]))), None)
 
+    @np.errstate(all="ignore")  # unbounded ranges overflow
     def _boxes(self) -> dict[str, tuple[float, float]]:
         """For each flat parameter an interval that holds its range, whatever the parameters before it are.
 
@@ -238,7 +250,6 @@ def _limit(marginal: Marginal) -> Range:
     if isinstance(marginal, TruncatedNormal):
         reach = _NORMAL_REACH * marginal.sd
         return Range(max(marginal.low, marginal.mean - reach), min(marginal.high, marginal.mean + reach))
-    assert isinstance(marginal, LogUniform) or hasattr(marginal, "low")
     return Range(marginal.low, marginal.high)
 
 

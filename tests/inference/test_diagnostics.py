@@ -37,10 +37,13 @@ def test_what_is_wrong_is_said_with_advice() -> None:
     slow = diagnose(chains(np.cumsum(GOOD, axis=1) * 0.01 + GOOD * 0.05))
     assert any("Too few effective draws" in problem for problem in slow.problems)
     assert any("times as many" in advice for advice in slow.advice)
-    divergent = diagnose(chains(GOOD, diverging=np.arange(4000).reshape(4, 1000) < 3))
-    assert divergent.divergences == 3
-    assert "3 of 4000 draws diverged" in divergent.verdict
+    divergent = diagnose(chains(GOOD, diverging=np.arange(4000).reshape(4, 1000) < 13))
+    assert divergent.divergences == 13
+    assert "13 of 4000 draws diverged" in divergent.verdict
     assert "acceptance=0.95" in divergent.advice[0]
+    few = diagnose(chains(GOOD, diverging=np.arange(4000).reshape(4, 1000) < 3))
+    assert few.ok
+    assert "3 of 4000 draws diverged, too few to matter" in few.verdict
     stuck = GOOD.copy()
     stuck[2] = stuck[2, 0]
     assert any(problem == "Chain 2 did not move." for problem in diagnose(chains(stuck)).problems)

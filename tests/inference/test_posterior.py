@@ -20,6 +20,7 @@ import pytest
 import fokkerflow
 from fokkerflow import CIR, GBM, OU, Posterior, Prior, Series, diagnose
 from fokkerflow.inference import Progress
+from fokkerflow.sde.model import Parameters, Scalar, State
 from fokkerflow.training.container import FileError
 from tests.inference.closed_form import DATA, EXACT, Growing, increments, posterior_draws, series
 from tests.training.trainings import OU_LAW, untrained
@@ -52,7 +53,7 @@ def test_draws_of_both_samplers_satisfy_the_constraint_and_agree() -> None:
     data = series(seed=20)
     assert increments(data).mean() < 0
     exact = posterior_draws(data, 400_000)
-    kept = (exact["mu"] > 0) & (exact["sigma"] < np.sqrt(2 * exact["mu"]))
+    kept = (exact["mu"] > 0) & (exact["sigma"] ** 2 < 2 * exact["mu"])
     assert 0.05 < kept.mean() < 0.5
     for sampler, draws in (("nuts", 700), ("slice", 1500)):
         sample = Posterior(Growing(), data).sample(sampler, draws=draws, warmup=300, chains=4, seed=3, pointwise=False)
@@ -221,6 +222,32 @@ def test_a_trained_density_brings_its_law_and_its_guard() -> None:
     assert json.loads(drawn.posterior.attrs["guard"])["has_law"] is True
 
 
+class Trace(list):
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+
+class Counting(Growing):
+    """Counts how often it is traced."""
+
+    traces: Trace
+
+    def log_density(self, x1: State, x0: State, dt: Scalar, p: Parameters, t0: Scalar) -> Scalar:
+        self.traces.append(1)
+        return super().log_density(x1, x0, dt, p, t0)
+
+
+def test_data_of_similar_length_share_one_compilation() -> None:
+    density = Counting(traces=Trace())
+    Posterior(density, series(40)).sample("slice", **SHORT)
+    first = len(density.traces)
+    assert first > 0
+    Posterior(density, series(46, seed=9)).sample("slice", **{**SHORT, "seed": 8, "draws": 90})
+    assert len(density.traces) == first
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -232,6 +259,7 @@ def test_a_trained_density_brings_its_law_and_its_guard() -> None:
         (lambda: Posterior(EXACT, DATA, {"mu": 0.1}), TypeError, "Got dict as the prior, expected a fokkerflow.Prior"),
         (lambda: Posterior(GBM(), DATA), TypeError, "as the density, expected one of fokkerflow.density"),
         (lambda: Posterior(EXACT, []), ValueError, "no series"),
+        (lambda: Posterior(EXACT, 3.0), TypeError, "Got float as the series, expected a fokkerflow.Series or a list"),
         (lambda: Posterior(EXACT, DATA).maximum("median"), ValueError, "expected one of 'likelihood', 'posterior'"),
         (lambda: Posterior(EXACT, DATA).profile(points=2), ValueError, "at least 3"),
         (lambda: Posterior(EXACT, DATA).evidence(particles=100, moves=32), ValueError, "a multiple of moves"),

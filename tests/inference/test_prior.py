@@ -99,6 +99,21 @@ def test_a_prior_cut_by_the_law_says_so() -> None:
         Prior(CIR(), {"alpha": dist.Uniform(0.06, 0.15)}, law=CIR_LAW)
 
 
+def test_what_the_law_does_not_matter_for_is_not_cut() -> None:
+    """A trend only shifts the density: the law of it is a default, and no limit to a distribution of the user's."""
+    law = Law(
+        Heston(),
+        {"v": Uniform(0.01, 0.3), "y": Uniform(-1, 1)},
+        {name: Uniform(*sorted((0.5 * value, 1.5 * value))) for name, value in {**Heston.typical, "rho": -0.5}.items()},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wide = Prior(Heston(), {"mu": dist.Normal(0.0, 1.0)}).restricted(law, ("v", "alpha", "beta", "sigma", "rho"))
+    far = [0.1, 3.0, 0.25, 2.0, -0.5]
+    assert np.isfinite(wide.log_density(far))
+    assert not np.isfinite(Prior(Heston(), law=law).log_density(far))
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
