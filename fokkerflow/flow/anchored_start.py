@@ -31,6 +31,8 @@ Scalar = Float[Array, ""]
 _FEATURE_BOUND = 8.0  # features saturate beyond this many standard deviations of what the flow was built for
 _EARLIER_BOUND = 4.0
 _LOG_WIDTH_BOUND = 1.5
+_BROAD_WEIGHT = 0.1
+_FEWEST_WITH_BROAD = 3
 _DEEPER_SHARE = 0.9  # the rest of a deeper layer stays the identity, which bounds its log density from below
 
 
@@ -49,7 +51,7 @@ class AnchoredStart(Start):
     **Arguments:**
 
     - `max_dt`: the longest time gap; the gate is 1 from there on.
-    - `spread`: standard deviation of the means of the Gaussians, whose own variance is 1 - spread^2.
+    - `spread`: standard deviation of the means of the narrow Gaussians, whose own variance is 1 - spread^2.
     - `states`, `parameters`: which coordinates of x0 and of p are features. Those that only shift the mean are left out.
     - `time`: whether t0 is a feature.
     """
@@ -134,11 +136,11 @@ class AnchoredStart(Start):
 
     def first(self, raw: Float[Array, " raw"], location: Scalar, gate: Scalar) -> Mixture:
         logits, means, log_widths = jnp.split(gate * raw, 3)
-        log_weights, nodes, log_width = _gauss_hermite(logits.size, self.spread)
+        log_weights, nodes, start_widths = _gauss_hermite(logits.size, self.spread)
         return Mixture(
             jax.nn.log_softmax(log_weights + logits),
             location + nodes + means,
-            log_width + _LOG_WIDTH_BOUND * jnp.tanh(log_widths / _LOG_WIDTH_BOUND),
+            start_widths + _LOG_WIDTH_BOUND * jnp.tanh(log_widths / _LOG_WIDTH_BOUND),
         )
 
     def deeper(self, raw: Float[Array, " raw"], gate: Scalar) -> Mixture:
@@ -173,11 +175,21 @@ def _on_the_line(domain: Domain, x: Scalar) -> Scalar:
     return below - jnp.log(domain.upper - x) if domain.is_interval else below
 
 
-def _gauss_hermite(components: int, spread: float) -> tuple[Array, Array, float]:
-    """Log weights, means and log width of a mixture of equally wide Gaussians with the first 2k - 1 moments of N(0, 1)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(components)
+def _gauss_hermite(components: int, spread: float) -> tuple[Array, Array, Array]:
+    """Log weights, means and log widths of a mixture with the first moments of N(0, 1): narrow Gaussians and a broad one.
+
+    Of k Gaussians k - 1 are equally wide, at Gauss-Hermite nodes; the last is N(0, 1) itself. Far out, where narrow ones have
+    died away, it is the density, so that the tails start as those of the anchor and one width has to be learned for them.
+    """
+    narrow = components - 1 if components > _FEWEST_WITH_BROAD else components
+    nodes, weights = np.polynomial.hermite_e.hermegauss(narrow)
     spread = spread if components > 1 else 0.0
-    return jnp.log(weights / weights.sum()), jnp.asarray(spread * nodes), 0.5 * math.log1p(-(spread**2))
+    log_weights, means = np.log(weights / weights.sum()), spread * nodes
+    log_widths = np.full(narrow, 0.5 * math.log1p(-(spread**2)))
+    if narrow < components:
+        log_weights = np.append(log_weights + math.log1p(-_BROAD_WEIGHT), math.log(_BROAD_WEIGHT))
+        means, log_widths = np.append(means, 0.0), np.append(log_widths, 0.0)
+    return jnp.asarray(log_weights), jnp.asarray(means), jnp.asarray(log_widths)
 
 
 def _anchor(sde: SDE, coordinates: tuple[Coordinate, ...], t0: Scalar, tau: Scalar, x0: State, p: Parameters) -> Anchor:

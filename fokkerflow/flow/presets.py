@@ -95,7 +95,7 @@ def anchored(
     charts: Sequence[Chart | None] | None = None,
     references: Sequence[Reference | None] | None = None,
     parents: Sequence[Sequence[int]] | None = None,
-    spread: float = 0.6,
+    spread: float = 0.75,
 ) -> Flow:
     """The flow that starts at the moments of the process; tau is an input, and one theta serves every gap up to `max_dt`.
 

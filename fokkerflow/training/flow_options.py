@@ -32,14 +32,14 @@ class AnchoredFlow(FlowOptions):
     """Options of `fokkerflow.flow.anchored`; `network`, `width` and `depth` describe the conditioners."""
 
     layers: int | Sequence[int] = 2
-    components: int | Sequence[int] = 6
+    components: int | Sequence[int] = 14
     network: str = "mlp"
-    width: int = 16
+    width: int = 14
     depth: int = 2
     charts: Sequence[Chart | None] | None = None
     references: Sequence[Reference | None] | None = None
     parents: Sequence[Sequence[int]] | None = None
-    spread: float = 0.6
+    spread: float = 0.75
 
     def build(self, law: Law, gaps: Gaps, seed: int) -> Flow:
         """The flow with its first weights."""

@@ -29,8 +29,10 @@ class GaussNewton:
 
     - `points`: collocation points of one iteration; two or more per weight is a good number.
     - `iterations`: how many.
-    - `spreads`: factors on the width of the flow's draws, dealt out in turn. The wide ones teach the tails.
-    - `memory`: how much of the past system is kept; less during the first iterations, when it is soon out of date.
+    - `spreads`: factors on the widths of the flow's draws, for each coordinate all of them in equal shares. The wide ones teach
+      the tails.
+    - `memory`: how much of the past system is kept; less during the first iterations, when it is soon out of date, more during
+      the last fifth.
     - `cutoff`: residuals beyond this many medians are weighted down.
     - `robustness`: how much. At 1 the influence of a large residual is bounded, which is best as long as the anchor has the
       mass in the right place. Where mass has to move between wells, its residual is large for good reason: then take 0.5.
@@ -40,10 +42,10 @@ class GaussNewton:
     - `damping`: of Levenberg and Marquardt, at first.
     """
 
-    points: int = 6000
-    iterations: int = 80
+    points: int = 8000
+    iterations: int = 60
     spreads: tuple[float, ...] = (1.0, 1.0, 1.0, 4.0)
-    memory: float = 0.8
+    memory: float = 0.6
     cutoff: float = 15.0
     robustness: float = 1.0
     depth: float = 5.0
@@ -51,6 +53,7 @@ class GaussNewton:
 
 
 _EARLY, _EARLY_MEMORY = 8, 0.3
+_LATE, _LATE_MEMORY = 0.8, 0.85
 _TRIES, _TRIES_WITH_MEMORY = 6, 3
 _TOLERATED_RISE, _CLEAR_FALL = 1.02, 0.9
 _DAMPING_UP, _DAMPING_DOWN, _DAMPING_GENTLY_DOWN, _LEAST_DAMPING = 4.0, 0.4, 0.7, 1e-7
@@ -93,8 +96,7 @@ def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditi
     system = linearised(flow, state.theta, at, settings)
     n = settings.points
     normal, gradient = gram(system.jacobian) / n, np.asarray(system.jacobian).T @ np.asarray(system.residuals) / n
-    rho = min(settings.memory, _EARLY_MEMORY) if state.iteration < _EARLY else settings.memory
-    memory = remember(state.memory, rho, normal, gradient, state.theta)
+    memory = remember(state.memory, _fading(settings, state.iteration), normal, gradient, state.theta)
     damping, accepted, after = state.damping, False, np.inf
     theta = state.theta
     for attempt in range(_TRIES):
@@ -111,6 +113,13 @@ def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditi
         damping = max(damping * (_DAMPING_DOWN if after < _CLEAR_FALL * system.loss else _DAMPING_GENTLY_DOWN), _LEAST_DAMPING)
     info = Info(state.iteration, float(system.median), float(system.loss), after, used, accepted, int(system.unusable))
     return State(theta, memory, damping, state.iteration + 1), info
+
+
+def _fading(settings: GaussNewton, iteration: int) -> float:
+    """The memory of an iteration: short as long as theta moves far, long at the end, when only noise is left to average."""
+    if iteration < _EARLY:
+        return min(settings.memory, _EARLY_MEMORY)
+    return settings.memory if iteration < _LATE * settings.iterations else max(settings.memory, _LATE_MEMORY)
 
 
 class Linearised(NamedTuple):

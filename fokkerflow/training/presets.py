@@ -15,9 +15,9 @@ __all__ = ["PRESETS", "AnchoredFlow", "Preset", "preset_with"]
 
 PRESETS: Mapping[str, Mapping[str, Preset | Callable[[SDE], Preset]]] = {
     "gauss-newton": {
-        "fast": Preset(AnchoredFlow(components=4, width=10), GaussNewton(points=2500, iterations=40)),
+        "fast": Preset(AnchoredFlow(components=8, width=10), GaussNewton(points=3000, iterations=40)),
         "default": Preset(AnchoredFlow(), GaussNewton()),
-        "accurate": Preset(AnchoredFlow(components=10, width=32), GaussNewton(points=9000, iterations=110)),
+        "accurate": Preset(AnchoredFlow(width=24), GaussNewton(points=9000, iterations=150)),
     },
     "neural-galerkin": {
         "anchored": galerkin_presets.ANCHORED,
