@@ -147,9 +147,8 @@ def _begin(
     return at
 
 
-@eqx.filter_jit
 def _start(sampler: Sampler, target: Target, frame: Frame, z: Float[Array, "chains n"]) -> Any:
-    states = jax.vmap(lambda one: sampler.start(target, frame, one))(z)
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(sampler.start(target, frame, one) for one in z))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # weak types would compile the first chunk twice
 
 

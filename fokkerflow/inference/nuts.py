@@ -17,9 +17,10 @@ import numpy as np
 from blackjax.adaptation.mass_matrix import mass_matrix_adaptation
 from blackjax.adaptation.step_size import dual_averaging_adaptation
 from blackjax.adaptation.window_adaptation import build_schedule
+from blackjax.mcmc.hmc import HMCState
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from fokkerflow.inference.target import Frame, Target
+from fokkerflow.inference.target import UNCONSTRAINED, Frame, Target, value_and_gradient
 
 _FAST, _SLOW, _SAMPLING = 0, 1, 2
 
@@ -56,7 +57,9 @@ class Nuts(eqx.Module):
         return stage, ends, np.arange(steps) == warmup - 1
 
     def start(self, target: Target, frame: Frame, z: Float[Array, " n"]) -> NutsState:
-        chain = blackjax.nuts.init(z, _log_density(target, frame))
+        # The function that found the peak is compiled already; BlackJAX's own start would compile another gradient.
+        value, slope = value_and_gradient(target, UNCONSTRAINED, frame.unconstrained(z))
+        chain = HMCState(z, value, frame.scale.T @ slope)
         averaging = dual_averaging_adaptation(self.acceptance)[0](jnp.ones(()))
         metric = mass_matrix_adaptation(is_diagonal_matrix=False)[0](z.shape[0])
         return NutsState(chain, averaging, metric, jnp.ones(()), metric.inverse_mass_matrix)

@@ -11,10 +11,15 @@ from typing import Any
 import blackjax
 import equinox as eqx
 import numpy as np
-from blackjax.mcmc.slice import fixed_order, stepping_out
+from blackjax.mcmc.slice import SliceState, fixed_order, stepping_out
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from fokkerflow.inference.target import Frame, Target
+from fokkerflow.inference.target import POSTERIOR, Frame, Target, parameters, value_and_gradient
+
+
+def start_of_slice(target: Target, u: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, ""]]:
+    """Parameters and log posterior, by the function that found the peak, which is compiled already."""
+    return parameters(target, u)[0], value_and_gradient(target, POSTERIOR, u)[0]
 
 
 class Slice(eqx.Module):
@@ -35,8 +40,8 @@ class Slice(eqx.Module):
         return (np.zeros(steps),)
 
     def start(self, target: Target, frame: Frame, z: Float[Array, " n"]) -> Any:
-        p, _ = target.prior.transform.parameters(frame.unconstrained(z))
-        return blackjax.coordinate_slice.init(p, target.log_posterior)
+        p, value = start_of_slice(target, frame.unconstrained(z))
+        return SliceState(p, value)
 
     def step(self, target: Target, frame: Frame, state: Any, key: PRNGKeyArray, plan: Any) -> tuple[Any, dict[str, Any]]:
         kernel = blackjax.coordinate_slice.build_kernel(
