@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,13 +53,14 @@ def compare(
     from fokkerflow.cli.progress import divergences, shown
     from fokkerflow.densities import methods
     from fokkerflow.report.comparison import compare as run
+    from fokkerflow.report.words import listed
 
     sde = find_model(model)
     with ending_well():
         series, _ = read(sde, files, time, columns, step)
-        names = density or methods(sde)
+        names = list(dict.fromkeys(density or methods(sde)))
         if len(names) < 2:
-            stop(f"Got {len(names)} density to compare, expected at least two: --density exact --density mine.fkf")
+            stop(f"Got {listed(names)} to compare, expected at least two densities: --density exact --density mine.fkf")
         densities = dict(find_density(name, sde) for name in names)
         at = parse_params(params) if params else None
         with shown(Console(stderr=True), divergences, to_stderr=True) as update:
@@ -81,19 +82,23 @@ def compare(
 
 
 def _print(rows: list[Compared]) -> None:
+    """One column for each density, so that any number of parameters fits on a screen."""
     from rich.console import Console
     from rich.table import Table
 
-    sampled = rows[0].sampling_seconds is not None
-    names = list(rows[0].shift)
-    header = ["density", "log likelihood", "relative error", "one evaluation"]
-    table = Table(*header, *(["sampling", "largest shift", *names] if sampled else []))
-    title = f"Compared with {rows[0].name}" + ("; shifts of the posterior means, in sd" if sampled else "")
-    for row in rows:
-        cells: list[Any] = [row.name, f"{row.log_likelihood:.4f}", f"{row.relative_error:.1e}", f"{1e3 * row.seconds:.3g} ms"]
-        if sampled:
-            cells += [f"{row.sampling_seconds:.1f} s", f"{row.largest_shift:.3f}", *(f"{row.shift[n]:+.3f}" for n in names)]
-        table.add_row(*cells)
+    table = Table("", *(row.name for row in rows))
+    table.add_row("log likelihood", *(f"{row.log_likelihood:.4f}" for row in rows))
+    table.add_row("relative error", "-", *(f"{row.relative_error:.1e}" for row in rows[1:]))
+    table.add_row("one evaluation", *(f"{1e3 * row.seconds:.3g} ms" for row in rows))
+    if rows[0].sampling_seconds is not None:
+        table.add_row("sampling", *(f"{row.sampling_seconds:.1f} s" for row in rows))
+    for name in rows[0].shift:
+        table.add_row(f"{name}: shift, width", "-", *(f"{row.shift[name]:+.3f}, {row.width[name]:.3f}" for row in rows[1:]))
     console = Console()
-    console.print(title, highlight=False)
     console.print(table)
+    console.print(f"Compared with '{rows[0].name}'.", highlight=False)
+    if rows[0].shift:
+        console.print(
+            "Shift: of the posterior mean, in its standard deviations. Width: ratio of the standard deviations.",
+            highlight=False,
+        )

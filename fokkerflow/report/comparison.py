@@ -69,7 +69,7 @@ def compare(
     - `options`: of `Posterior.sample`.
     """
     if len(densities) < 2:
-        raise ValueError(f"Got {len(densities)} densities, expected at least two to compare.")
+        raise ValueError(f"Got the density {', '.join(densities)} to compare, expected at least two different ones.")
     first = next(iter(densities.values()))
     common = _common(prior or Prior(first.sde), densities.values())
     draws, clocks = {}, {}
