@@ -70,9 +70,9 @@ def pit_figure(values: Float[np.ndarray, " n"]) -> Figure:
     with style():
         figure = Figure(figsize=(3.6, 2.0), layout="constrained")
         axes = figure.subplots()
-        axes.axhspan(low, high, color=MUTED, alpha=0.15, linewidth=0)
+        axes.axhspan(low, high, color=MUTED, alpha=0.15, linewidth=0, zorder=3)
         counts, edges = np.histogram(values, _BINS, (0, 1))
-        axes.stairs(counts * _BINS / n, edges, color=BLUE, fill=True, alpha=0.35)
+        axes.stairs(counts * _BINS / n, edges, color=BLUE, fill=True, alpha=0.25)
         axes.stairs(counts * _BINS / n, edges, color=BLUE, linewidth=1.1)
         axes.axhline(1, color=MUTED, linewidth=0.8)
         axes.set(xlim=(0, 1), ylim=(0, None), xticks=[0, 0.25, 0.5, 0.75, 1], xlabel="share of the prediction below the datum")

@@ -59,18 +59,19 @@ def _bands(contents: Contents, ahead: Predictive, i: int) -> Picture:
 
 def _residuals(contents: Contents, found: PIT) -> list[Block]:
     origin = contents.series[0].origin if len(contents.series) == 1 else None
-    pictures = []
-    for i, name in enumerate(found.states):
-        u = found.values[:, i]
-        pictures += [
-            picture(pit_figure(u), name, f"Histogram of the PIT values of {name}.", "should be level"),
-            picture(
-                residual_figure(found.times, norm.ppf(u), origin),
-                name,
-                f"Normal residuals of {name} against time.",
-                "residuals, in standard deviations",
-            ),
-        ]
+    histograms = [
+        picture(pit_figure(u), name, f"Histogram of the PIT values of {name}.", "should be level")
+        for name, u in zip(found.states, found.values.T, strict=True)
+    ]
+    scatters = [
+        picture(
+            residual_figure(found.times, norm.ppf(u), origin),
+            name,
+            f"Normal residuals of {name} against time.",
+            "residuals, in standard deviations",
+        )
+        for name, u in zip(found.states, found.values.T, strict=True)
+    ]
     rows = [[test.question, f"{test.p_value:.2g}"] for test in found.tests]
     return [
         Block("heading", "Residuals"),
@@ -79,6 +80,7 @@ def _residuals(contents: Contents, found: PIT) -> list[Block]:
             "Each observation as a share: how much of its prediction lies below it. If the model is right, these shares are "
             "uniform, unrelated to each other and to where the process was. The grey bands hold 99 % of what chance does.",
         ),
-        Block("figures", pictures),
+        Block("figures", histograms),
+        Block("figures", scatters),
         Block("table", Table(f"Tests; together, p = {found.p_value:.2g}", ["question", "p-value"], rows)),
     ]

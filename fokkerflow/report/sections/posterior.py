@@ -22,6 +22,7 @@ def posterior_section(contents: Contents) -> Section:
     draws = {name: values.ravel() for name, values in list(chains.items())[:_MOST_PAIRS]}
     blocks = [
         Block("table", estimates(contents)),
+        Block("text", f"Prior: {contents.idata.posterior.attrs.get('prior', 'not recorded')}"),
         Block("text", _legend(contents)),
         Block("figures", [_marginal(contents, name) for name in chains]),
     ]
