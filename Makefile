@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 XDIST ?= 2
+COMMA := ,
 
-.PHONY: help accuracy demo test test-slow check lint types benchmark clean
+.PHONY: help accuracy demo test test-slow check lint types benchmark pretrained clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +41,17 @@ accuracy: $(READY)  ## errors of the shipped densities beside the paper's figure
 
 benchmark: $(READY)  ## every benchmark; prints, and records into benchmarks/results
 	for f in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python $$f --record || exit 1; done
+
+SHIPPED := fokkerflow/pretrained
+TRAIN = $(BIN)/fokkerflow train $(1) -o $(SHIPPED)/$(2).fkf && $(BIN)/fokkerflow certify $(SHIPPED)/$(2).fkf
+
+pretrained: $(READY)  ## train the densities that ship with the package again (half an hour on two cores)
+	$(call TRAIN,ou --law default --dt-max 1 --preset fast,ou)
+	$(call TRAIN,cir --law default --dt-max 1,cir)
+	$(call TRAIN,heston --law default --dt-max 1 --preset accurate,heston)
+	$(call TRAIN,heston --law wide --dt-max 1 --preset accurate,heston-wide)
+	$(call TRAIN,svcev --law default --dt-max 1 --preset accurate,svcev)
+	$(call TRAIN,bdfs --law paper --dt-max 0.5 --preset accurate --set 'parents=[[]$(COMMA)[]$(COMMA)[0$(COMMA)1]]' --set 'components=[14$(COMMA)1$(COMMA)14]',bdfs)
 
 clean:  ## remove everything that was made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

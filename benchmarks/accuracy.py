@@ -183,7 +183,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2g}"
 
 
-SHIPPED: Mapping[str, Callable[[], Iterator[Row]]] = {"heston": heston, "svcev": svcev, "bdfs": bdfs}
+SHIPPED: Mapping[str, Callable[..., Iterator[Row]]] = {"heston": heston, "svcev": svcev, "bdfs": bdfs}
 
 
 def measure() -> dict[str, Any]:

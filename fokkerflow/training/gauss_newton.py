@@ -36,8 +36,8 @@ class GaussNewton:
     - `cutoff`: residuals beyond this many medians are weighted down.
     - `robustness`: how much. At 1 the influence of a large residual is bounded, which is best as long as the anchor has the
       mass in the right place. Where mass has to move between wells, its residual is large for good reason: then take 0.5.
-    - `depth`: residuals count as relative errors of log q beyond this depth below the peak of the density: at depth D their
-      weight is 1 / (1 + D / depth). Infinite for none of that. In the tails the residual of a wrong width grows with log q
+    - `tail_depth`: residuals count as relative errors of log q beyond this depth below the peak of the density: at depth D their
+      weight is 1 / (1 + D / tail_depth). Infinite for none of that. In the tails the residual of a wrong width grows with log q
       itself, and without this either they rule the fit, or the cutoff takes all say from them.
     - `damping`: of Levenberg and Marquardt, at first.
     """
@@ -48,7 +48,7 @@ class GaussNewton:
     memory: float = 0.6
     cutoff: float = 15.0
     robustness: float = 1.0
-    depth: float = 5.0
+    tail_depth: float = 5.0
     damping: float = 1e-2
 
 
@@ -144,7 +144,7 @@ def linearised(flow: Flow, theta: Theta, at: Point, settings: GaussNewton) -> Li
     values, jacobian = jax.vmap(lambda point: jax.value_and_grad(lambda t: _residual_at(flow, t, point))(theta))(at)
     usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(jacobian), axis=1)
     values = jnp.where(usable, values, 0.0)
-    in_depth = 1 / (1 + jax.vmap(lambda point: _depth(flow, theta, point))(at) / settings.depth)
+    in_depth = 1 / (1 + jax.vmap(lambda point: _depth(flow, theta, point))(at) / settings.tail_depth)
     w = in_depth * robust_weights(values * in_depth, settings.cutoff, settings.robustness) * usable
     return Linearised(
         jacobian=jnp.where(usable[:, None], jacobian, 0.0) * w[:, None],
