@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from fokkerflow.sde import simulate as simulate
     from fokkerflow.sde import simulate_paths as simulate_paths
     from fokkerflow.training import Law as Law
+    from fokkerflow.training import LogUniform as LogUniform
+    from fokkerflow.training import ShareOfRange as ShareOfRange
     from fokkerflow.training import TruncatedNormal as TruncatedNormal
     from fokkerflow.training import Uniform as Uniform
 
@@ -64,7 +66,7 @@ _INFERENCE = (
 )  # fmt: skip
 _HOME = {
     **dict.fromkeys(_SDE, "fokkerflow.sde"),
-    **dict.fromkeys(("Law", "TruncatedNormal", "Uniform"), "fokkerflow.training"),
+    **dict.fromkeys(("Law", "LogUniform", "ShareOfRange", "TruncatedNormal", "Uniform"), "fokkerflow.training"),
     **dict.fromkeys(("Density", "Surrogate", "density", "load", "methods", "train"), "fokkerflow.densities"),
     **dict.fromkeys(_INFERENCE, "fokkerflow.inference"),
     **{check: f"fokkerflow.inference.{check}" for check in ("guard_share", "importance", "pit")},

@@ -8,7 +8,7 @@ from fokkerflow.training.errors import TrainingError
 from fokkerflow.training.fit import Progress, fit
 from fokkerflow.training.galerkin_settings import NeuralGalerkin
 from fokkerflow.training.gauss_newton import GaussNewton, Info, State, iterate, start
-from fokkerflow.training.law import Law, Marginal, TruncatedNormal, Uniform
+from fokkerflow.training.law import Law, LogUniform, Marginal, ShareOfRange, TruncatedNormal, Uniform
 from fokkerflow.training.model_reference import ModelMismatchError
 from fokkerflow.training.neural_galerkin import MarchError
 from fokkerflow.training.residual import Point, collocation_point, residual
@@ -16,8 +16,8 @@ from fokkerflow.training.theta_path import ThetaPath
 from fokkerflow.training.trained import Record, Trained
 
 __all__ = [
-    "BoundaryFlux", "Certificate", "Conditions", "FileError", "Gaps", "GaussNewton", "Info", "Law", "MarchError", "Marginal",
-    "ModelMismatchError", "NeuralGalerkin", "Point", "Progress", "Record", "Sequence", "State", "ThetaPath", "Trained",
-    "TrainingError", "TruncatedNormal", "Uniform", "boundary_flux", "certify", "collocation_point", "fit", "iterate", "points",
-    "residual", "sequence_for", "start",
+    "BoundaryFlux", "Certificate", "Conditions", "FileError", "Gaps", "GaussNewton", "Info", "Law", "LogUniform", "MarchError",
+    "Marginal", "ModelMismatchError", "NeuralGalerkin", "Point", "Progress", "Record", "Sequence", "ShareOfRange", "State",
+    "ThetaPath", "Trained", "TrainingError", "TruncatedNormal", "Uniform", "boundary_flux", "certify", "collocation_point", "fit",
+    "iterate", "points", "residual", "sequence_for", "start",
 ]  # fmt: skip

@@ -36,9 +36,9 @@ class GaussNewton:
     - `cutoff`: residuals beyond this many medians are weighted down.
     - `robustness`: how much. At 1 the influence of a large residual is bounded, which is best as long as the anchor has the
       mass in the right place. Where mass has to move between wells, its residual is large for good reason: then take 0.5.
-    - `tail_depth`: residuals count as relative errors of log q beyond this depth below the peak of the density: at depth D their
-      weight is 1 / (1 + D / tail_depth). Infinite for none of that. In the tails the residual of a wrong width grows with log q
-      itself, and without this either they rule the fit, or the cutoff takes all say from them.
+    - `tail_depth`: residuals count as relative errors of log q beyond this depth below the peak of the density: at depth D
+      their weight is 1 / (1 + D / tail_depth). Infinite for none of that. In the tails the residual of a wrong width grows with
+      log q itself, and without this either they rule the fit, or the cutoff takes all say from them.
     - `damping`: of Levenberg and Marquardt, at first.
     """
 
