@@ -18,6 +18,6 @@ from fokkerflow.training.trained import Record, Trained
 __all__ = [
     "BoundaryFlux", "Certificate", "Conditions", "FileError", "Gaps", "GaussNewton", "Info", "Law", "LogUniform", "MarchError",
     "Marginal", "ModelMismatchError", "NeuralGalerkin", "Point", "Progress", "Record", "Sequence", "ShareOfRange", "State",
-    "ThetaPath", "Trained", "TrainingError", "TruncatedNormal", "Uniform", "boundary_flux", "certify", "collocation_point", "fit",
-    "iterate", "points", "residual", "sequence_for", "start",
+    "ThetaPath", "Trained", "TrainingError", "TruncatedNormal", "Uniform", "boundary_flux", "certify", "collocation_point",
+    "fit", "iterate", "points", "residual", "sequence_for", "start",
 ]  # fmt: skip
