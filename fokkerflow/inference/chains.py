@@ -2,6 +2,9 @@
 
 The key of a step is made of the seed, the chain and the number of the step, so draws depend on nothing else: not on the size of
 chunks, not on interruptions, and not on how many draws are asked for.
+
+Chains are calls of one compiled program, which JAX runs on all cores at once. Under `jax.vmap` they would wait for each
+other in every trajectory, and an evaluation of four chains takes no less than four evaluations.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -34,6 +38,9 @@ class Sampler(Protocol):
 
     def plan(self, warmup: int, steps: int) -> Any:
         """Arrays with one entry for each step, of which the step gets its own."""
+
+    def blank(self, n: int) -> Any:
+        """A state for `n` parameters that has the right shapes."""
 
     def start(self, target: Target, frame: Frame, z: Float[Array, " n"]) -> Any:
         """The state of a chain that begins at `z` in the frame."""
@@ -135,30 +142,46 @@ def _begin(
     run: Run,
     checkpoints: Checkpoints | None,
 ) -> Saved:
-    n = target.dimension
     if checkpoints is not None and checkpoints.path.exists():
-        frame = Frame(jnp.zeros(n), jnp.eye(n), jnp.ones(n))
-        like = eqx.filter_eval_shape(_start, sampler, target, frame, jnp.zeros((run.chains, n)))
-        return run_file.load(checkpoints.path, (frame, like), checkpoints.settings)
-    frame, z = begin()
-    at = Saved((frame, _start(sampler, target, frame, z)), {}, 0, 0, 0.0)
-    if checkpoints is not None:
-        run_file.save(checkpoints.path, at, checkpoints.settings)  # a folder that cannot be written to is noticed now
+        like = jax.tree.map(lambda leaf: jnp.stack([leaf] * run.chains), sampler.blank(target.dimension))
+        return run_file.load(checkpoints.path, (_no_frame(target), like), checkpoints.settings)
+    with ThreadPoolExecutor(1) as pool:  # XLA uses one core to compile, the search for the peak another
+        compiled = pool.submit(_compile, sampler, target, sampler.plan(run.warmup, CHUNK))
+        frame, z = begin()
+        at = Saved((frame, _start(sampler, target, frame, z)), {}, 0, 0, 0.0)
+        if checkpoints is not None:
+            run_file.save(checkpoints.path, at, checkpoints.settings)  # a folder that cannot be written to is noticed now
+        compiled.result()
     return at
 
 
+def _no_frame(target: Target) -> Frame:
+    n = target.dimension
+    return Frame(jnp.zeros(n), jnp.eye(n), jnp.ones(n))
+
+
+def _compile(sampler: Sampler, target: Target, plan: Any) -> None:
+    """Make the program of `_chunk` for arguments of these types and shapes, so that it is there when it is called."""
+    program: Any = _chunk
+    with jax.enable_x64(True):  # each thread has its own setting
+        state = jax.tree.map(np.asarray, sampler.blank(target.dimension))
+        key = jax.random.key(0, impl="threefry2x32")
+        program.lower(sampler, target, _no_frame(target), state, key, np.asarray(0), np.arange(CHUNK), plan).compile()
+
+
 def _start(sampler: Sampler, target: Target, frame: Frame, z: Float[Array, "chains n"]) -> Any:
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(sampler.start(target, frame, one) for one in z))
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), states)  # weak types would compile the first chunk twice
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *(sampler.start(target, frame, one) for one in z))
 
 
 def _advance(sampler: Sampler, target: Target, at: Saved, key: PRNGKeyArray, run: Run, plan: Any) -> Saved:
     """One chunk. What it does beyond the last step is thrown away, so that all chunks have one length."""
     frame, states = at.state
     numbers = np.arange(at.done, at.done + CHUNK)
-    rows = jax.tree.map(lambda a: jnp.asarray(a[numbers]), plan)
-    states, new = _chunk(sampler, target, frame, states, key, jnp.asarray(numbers), rows)
-    new = {name: np.asarray(values) for name, values in new.items()}
+    rows = jax.tree.map(lambda a: a[numbers], plan)
+    leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, states))
+    each = [jax.tree.unflatten(structure, [leaf[i] for leaf in leaves]) for i in range(run.chains)]
+    begun = [_chunk(sampler, target, frame, one, key, np.asarray(i), numbers, rows) for i, one in enumerate(each)]
+    states, new = jax.tree.map(lambda *leaves: np.stack(leaves), *begun)
     warm = int(np.clip(run.warmup - at.done, 0, CHUNK))
     draws = {name: np.concatenate([at.draws.get(name, values[:, :0]), values[:, warm:]], 1) for name, values in new.items()}
     lost = int(new["diverging"][:, :warm].sum()) if "diverging" in new else 0
@@ -172,17 +195,16 @@ def _advance(sampler: Sampler, target: Target, at: Saved, key: PRNGKeyArray, run
 
 @eqx.filter_jit
 def _chunk(
-    sampler: Sampler, target: Target, frame: Frame, states: Any, key: PRNGKeyArray, numbers: Any, plan: Any
+    sampler: Sampler, target: Target, frame: Frame, state: Any, key: PRNGKeyArray, chain: Any, numbers: Any, plan: Any
 ) -> tuple[Any, dict[str, Any]]:
-    def chain(state: Any, chain_key: PRNGKeyArray) -> tuple[Any, dict[str, Any]]:
-        def one(state: Any, row: Any) -> tuple[Any, dict[str, Any]]:
-            number, planned = row
-            return sampler.step(target, frame, state, jax.random.fold_in(chain_key, number), planned)
+    """The next steps of one chain."""
+    chain_key = jax.random.fold_in(key, chain)
 
-        return jax.lax.scan(one, state, (numbers, plan))
+    def one(state: Any, row: Any) -> tuple[Any, dict[str, Any]]:
+        number, planned = row
+        return sampler.step(target, frame, state, jax.random.fold_in(chain_key, number), planned)
 
-    chains = jax.tree.leaves(states)[0].shape[0]
-    return jax.vmap(chain)(states, jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(chains)))
+    return jax.lax.scan(one, state, (numbers, plan))
 
 
 def _progress(at: Saved, run: Run, seconds: float, first: tuple[int, float]) -> Progress:

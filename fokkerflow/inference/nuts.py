@@ -56,13 +56,16 @@ class Nuts(eqx.Module):
         stage[:warmup], ends[:warmup] = schedule[:steps, 0], schedule[:steps, 1]
         return stage, ends, np.arange(steps) == warmup - 1
 
+    def blank(self, n: int) -> NutsState:
+        chain = HMCState(jnp.zeros(n), jnp.zeros(()), jnp.zeros(n))
+        averaging = dual_averaging_adaptation(self.acceptance)[0](jnp.ones(()))
+        metric = mass_matrix_adaptation(is_diagonal_matrix=False)[0](n)
+        return NutsState(chain, averaging, metric, jnp.ones(()), metric.inverse_mass_matrix)
+
     def start(self, target: Target, frame: Frame, z: Float[Array, " n"]) -> NutsState:
         # The function that found the peak is compiled already; BlackJAX's own start would compile another gradient.
         value, slope = value_and_gradient(target, UNCONSTRAINED, frame.unconstrained(z))
-        chain = HMCState(z, value, frame.scale.T @ slope)
-        averaging = dual_averaging_adaptation(self.acceptance)[0](jnp.ones(()))
-        metric = mass_matrix_adaptation(is_diagonal_matrix=False)[0](z.shape[0])
-        return NutsState(chain, averaging, metric, jnp.ones(()), metric.inverse_mass_matrix)
+        return self.blank(z.shape[0])._replace(chain=HMCState(z, value, frame.scale.T @ slope))
 
     def step(
         self, target: Target, frame: Frame, state: NutsState, key: PRNGKeyArray, plan: Any

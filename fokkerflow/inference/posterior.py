@@ -22,7 +22,7 @@ from fokkerflow.inference.prior import Prior
 from fokkerflow.inference.profile import Profile, profiles
 from fokkerflow.inference.run_file import digest
 from fokkerflow.inference.starts import begin_chains, find_peak
-from fokkerflow.inference.target import LIKELIHOOD, POSTERIOR, Target
+from fokkerflow.inference.target import LIKELIHOOD, POSTERIOR, Frame, Target
 from fokkerflow.sde.series import Series
 
 if TYPE_CHECKING:
@@ -102,8 +102,6 @@ class Posterior:
         **Raises:** ValueError for settings that make no sense, FileError for a checkpoint of another run, InferenceError if no
         starting point can be found.
         """
-        from fokkerflow.inference import results  # noqa: PLC0415  ArviZ takes seconds to import
-
         started = time.monotonic()
         run = Run(_whole("warmup", warmup), _whole("draws", draws), _whole("chains", chains), seed)
         method = _sampler(sampler, options)
@@ -113,11 +111,13 @@ class Posterior:
         drawn = sample(
             method,
             self.target,
-            lambda: begin_chains(self.target, self.prior, run.chains, seed),
+            lambda: self._begin(run),
             run,
             checkpoints=checkpoints,
             progress=progress,
         )
+        from fokkerflow.inference import results  # noqa: PLC0415  ArviZ takes seconds to import
+
         p = drawn.draws["p"]
         attributes = results.attributes(
             self.density,
@@ -210,6 +210,12 @@ class Posterior:
             )
         key = jax.random.key(seed, impl="threefry2x32")
         return evidence(key, self.target, self.prior.sample, particles=particles, moves=moves, runs=runs, progress=progress)
+
+    def _begin(self, run: Run) -> tuple[Frame, Float[Array, "chains n"]]:
+        begun = begin_chains(self.target, self.prior, run.chains, run.seed)
+        import fokkerflow.inference.results  # noqa: F401, PLC0415  ArviZ takes seconds, while the sampler is being compiled
+
+        return begun
 
     def _identity(self, sampler: Any, run: Run) -> dict[str, Any]:
         """All that the draws depend on, except how many there are."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import blackjax
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from blackjax.mcmc.slice import SliceState, fixed_order, stepping_out
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -38,6 +39,9 @@ class Slice(eqx.Module):
     def plan(self, warmup: int, steps: int) -> Any:
         """Nothing is adapted."""
         return (np.zeros(steps),)
+
+    def blank(self, n: int) -> Any:
+        return SliceState(jnp.zeros(n), jnp.zeros(()))
 
     def start(self, target: Target, frame: Frame, z: Float[Array, " n"]) -> Any:
         p, value = start_of_slice(target, frame.unconstrained(z))
