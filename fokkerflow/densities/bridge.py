@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from fokkerflow.densities.chebyshev import Stretched
 from fokkerflow.densities.transfer import STEP, STEPS
+from fokkerflow.sde.linalg import solve
 from fokkerflow.sde.model import Scalar
 
 _TABLE = np.linspace(-12.0, 12.0, 193)
@@ -49,7 +50,7 @@ def gaussian_bridge(time: Stretched, k: Float[Array, " n"]) -> Bridge:
     second = time.derivative @ time.derivative
     inner = slice(1, -1)
     matrix = second[inner, inner] - jnp.diag(k[inner])
-    solution = jnp.linalg.solve(matrix, -jnp.stack([second[inner, -1], second[inner, 0]], 1))
+    solution = solve(matrix, -jnp.stack([second[inner, -1], second[inner, 0]], 1))
     zero, one = jnp.zeros(1), jnp.ones(1)
     phi1 = jnp.concatenate([zero, solution[:, 0], one])
     phi2 = jnp.concatenate([one, solution[:, 1], zero])

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
+from fokkerflow.sde.linalg import solve
 from fokkerflow.sde.model import Scalar
 
 EDGES = (1.0, 0.75, 0.5, 0.25, 0.08, 0.01)
@@ -65,7 +66,7 @@ def killing_series(k: Scalar, decay: Scalar, lean: Scalar, dt: Scalar) -> Killin
     z = jnp.exp(-decay * (start[:, None] + seen[:, None] * s))  # (panels, nodes)
     clock = -jnp.expm1(-decay * dt) / decay
     first, second = lean * z / clock**2, -((z / clock) ** 2)
-    slope = jax.vmap(lambda h: h * jnp.linalg.solve(jnp.eye(NODES) + k * h * _INTEGRAL, _INTEGRAL))(seen)
+    slope = jax.vmap(lambda h: h * solve(jnp.eye(NODES) + k * h * _INTEGRAL, jnp.array(_INTEGRAL)))(seen)
     value = seen[:, None, None] * (_INTEGRAL @ slope)
     free = _free(k, seen[:, None] * s)  # (panels, nodes, 2, 2)
     initial = free[..., 0, :]

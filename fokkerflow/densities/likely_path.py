@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from fokkerflow.densities.chebyshev import Stretched, stretched
 from fokkerflow.densities.elastic_variance import ElasticVariance, PathTerms
+from fokkerflow.sde.linalg import solve
 from fokkerflow.sde.model import Scalar
 
 NODES = 32
@@ -45,7 +46,7 @@ def most_likely_path(model: ElasticVariance, v0: Scalar, v1: Scalar, dt: Scalar,
         _, pull, v = model.terms(x)
         force, (curve, cross) = tilted_derivatives(model, x, tilt, r)
         matrix = jnp.diag(curve[inner]) - second[inner, inner]
-        plain, coupled = jnp.linalg.solve(matrix, jnp.stack([second @ x - force, -cross], 1)[inner]).T
+        plain, coupled = solve(matrix, jnp.stack([second @ x - force, -cross], 1)[inner]).T
         row = (weights * cross)[inner]
         miss = distance + weights @ pull - tilt * r * (weights @ v)
         turn = (-miss - row @ plain) / (row @ coupled - r * (weights @ v))

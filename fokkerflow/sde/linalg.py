@@ -60,3 +60,27 @@ def cholesky(C: Float[Array, "d d"]) -> Float[Array, "d d"]:
         for i in range(j + 1, d):
             L[i][j] = jnp.where(positive, (C[i, j] - sum(L[i][k] * L[j][k] for k in range(j))) / root, 0.0)
     return jnp.array(L)
+
+
+def solve(A: Float[Array, "n n"], B: Float[Array, n * m]) -> Float[Array, n * m]:
+    """The solution of A X = B for a matrix of a few dozen rows, by elimination with partial pivoting.
+
+    In plain arithmetic, unlike `jax.numpy.linalg.solve`: batches of LAPACK calls share the threads of the program that waits
+    for them, and where threads are few that program can wait for ever. Differentiable in both modes, by solving again.
+    """
+    return jax.lax.custom_linear_solve(
+        lambda x: A @ x, B, lambda _, b: _eliminate(A, b), transpose_solve=lambda _, b: _eliminate(A.T, b)
+    )
+
+
+def _eliminate(A: Array, B: Array) -> Array:
+    n = A.shape[0]
+    rows = jnp.arange(n)
+
+    def step(M: Array, k: Array) -> tuple[Array, None]:
+        p = jnp.argmax(jnp.where(rows < k, -1.0, jnp.abs(M[:, k])))
+        above, pivot = M[k], M[p]
+        M = M.at[p].set(above).at[k].set(pivot / pivot[k])
+        return M - jnp.where(rows == k, 0.0, M[:, k])[:, None] * M[k], None
+
+    return jax.lax.scan(step, jnp.concatenate([A, B.reshape(n, -1)], 1), rows)[0][:, n:].reshape(B.shape)

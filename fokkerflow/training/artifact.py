@@ -23,6 +23,8 @@ from fokkerflow.training.theta_path import ThetaPath
 from fokkerflow.training.trained import Record, Trained
 
 _KIND = "artifact"
+_FLOW_VERSION = 2
+"""Raised whenever equal weights come to mean another density; tests of the shipped files notice."""
 SUFFIX = ".fkf"
 
 
@@ -35,6 +37,7 @@ def save(path: str | os.PathLike[str], trained: Trained) -> None:
         "law": trained.law.to_dict(),
         "gaps": dataclasses.asdict(trained.gaps),
         "flow": trained.flow.config.to_dict(),
+        "flow version": _FLOW_VERSION,
         "record": trained.record.to_dict(),
     }
     arrays = {
@@ -61,12 +64,24 @@ def load(path: str | os.PathLike[str], sde: SDE | None = None) -> Trained:
     model is missing or another one.
     """
     header, arrays = container.read(path, _KIND)
+    _check_version(path, header)
     try:
         return _restore(header, arrays, sde)
     except ModelMismatchError as error:
         raise ModelMismatchError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:  # whole, but not what this version expects
         raise FileError(f"{path}: the file is whole, but its contents are not understood: {error}") from error
+
+
+def _check_version(path: str | os.PathLike[str], header: dict[str, Any]) -> None:
+    """Weights of another version would give another density without a word."""
+    version = header.get("flow version")
+    if version != _FLOW_VERSION:
+        command = header.get("record", {}).get("command", "the command is not known")
+        raise FileError(
+            f"{path}: these weights are of flow version {version}; this fokkerflow evaluates {_FLOW_VERSION}, in which they "
+            f"mean another density. Train it again: {command}"
+        )
 
 
 def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray], sde: SDE | None) -> Trained:

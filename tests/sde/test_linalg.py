@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from fokkerflow.sde.linalg import cholesky, expm
+from fokkerflow.sde.linalg import cholesky, expm, solve
 
 
 def reference(A: np.ndarray) -> np.ndarray:
@@ -54,3 +54,16 @@ def test_cholesky_of_a_singular_matrix_is_finite_with_its_derivative() -> None:
     np.testing.assert_allclose(L @ L.T, C, atol=1e-15)
     assert np.all(np.isfinite(jax.jacfwd(cholesky)(C)))
     assert np.all(np.isfinite(jax.jacrev(cholesky)(jnp.zeros((3, 3)))))
+
+
+def test_solve_against_numpy_with_derivatives() -> None:
+    rng = np.random.default_rng(7)
+    A, B = rng.normal(size=(4, 12, 12)), rng.normal(size=(4, 12, 2))
+    A[0, 0, 0] = 0.0  # needs a pivot
+    assert np.allclose(jax.vmap(solve)(A, B), np.linalg.solve(A, B), rtol=1e-9, atol=1e-11)
+    assert np.allclose(solve(jnp.asarray(A[1]), jnp.asarray(B[1, :, 0])), np.linalg.solve(A[1], B[1, :, 0]), rtol=1e-9)
+    X, C = np.linalg.solve(A[2], B[2]), rng.normal(size=(12, 2))
+    dA, dB = jax.grad(lambda A, B: jnp.sum(C * solve(A, B)), (0, 1))(jnp.asarray(A[2]), jnp.asarray(B[2]))
+    back = np.linalg.solve(A[2].T, C)
+    assert np.allclose(dB, back, rtol=1e-8)
+    assert np.allclose(dA, -back @ X.T, rtol=1e-8)
