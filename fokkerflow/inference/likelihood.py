@@ -126,10 +126,12 @@ def _total(density: Density, data: Transitions, p: Any) -> Float[Array, ""]:
 
 @in_float64
 def _totals(density: Density, data: Transitions, p: Any) -> Float[Array, " k"]:
-    """Row by row with the program of one: a compiled loop around densities that solve linear systems can hang on a CPU."""
-    if is_traced(p):
-        return jax.lax.map(lambda row: total(density, data, row), p)
-    return jnp.stack([_total_compiled(density, data, row) for row in p]) if len(p) else jnp.zeros(0)
+    return _totals_compiled(density, data, p)
 
 
 _total_compiled = eqx.filter_jit(total)
+
+
+@eqx.filter_jit
+def _totals_compiled(density: Density, data: Transitions, p: Float[Array, "k n"]) -> Float[Array, " k"]:
+    return jax.lax.map(lambda row: total(density, data, row), p)
