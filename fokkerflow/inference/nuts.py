@@ -41,8 +41,8 @@ class Nuts(eqx.Module):
     **Arguments:**
 
     - `acceptance`: the mean acceptance that the step size is adapted to; closer to 1 means smaller steps. The default is the
-      optimum of Beskos et al. (2013). Stan's 0.8 is for coordinates that fit less well than those of a frame, and takes
-      more gradients for the same number of effective draws. Divergences ask for more.
+      optimum of Beskos et al. (2013). Stan's 0.8 takes more gradients for hardly more effective draws in the coordinates of
+      a frame. Divergences ask for more.
     - `doublings`: a trajectory has at most two to the power of this many steps.
     """
 
