@@ -133,6 +133,7 @@ def drawn(rng, n, reach):
     return np.concatenate([x1, x0, dt[:, None], p], 1)
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_differences(svcev, gradient, rng):
     rows = drawn(rng, 10, reach=6.0)
     rows[:, -1] = np.minimum(rows[:, -1], 0.99)  # a difference must not leave the interval of gamma
