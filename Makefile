@@ -46,7 +46,7 @@ SHIPPED := fokkerflow/pretrained
 TRAIN = $(BIN)/fokkerflow train $(1) -o $(SHIPPED)/$(2).fkf && $(BIN)/fokkerflow certify $(SHIPPED)/$(2).fkf
 
 pretrained: $(READY)  ## train the densities that ship with the package again (half an hour on two cores)
-	$(call TRAIN,ou --law default --dt-max 1 --preset fast,ou)
+	$(call TRAIN,ou --law default --dt-max 1 --preset fast --set components=2,ou)
 	$(call TRAIN,cir --law default --dt-max 1,cir)
 	$(call TRAIN,heston --law default --dt-max 1 --preset accurate,heston)
 	$(call TRAIN,heston --law wide --dt-max 1 --preset accurate,heston-wide)

@@ -17,8 +17,8 @@ DENSITY = Annotated[
     str,
     typer.Option(
         help="The transition density: a method such as 'exact' ('fokkerflow models' lists them), the name of a shipped trained "
-        "one, or a file that 'fokkerflow train' wrote. If left out: the shipped trained one of the model if there is one, "
-        "else its first method."
+        "one, or a file that 'fokkerflow train' wrote. If left out: the exact one of a model "
+        "with one state, which is as quick; else the shipped trained one; else the first method."
     ),
 ]
 
@@ -47,7 +47,8 @@ def _default(sde: SDE) -> str:
     from fokkerflow.sde import MODELS
 
     shipped = [name for name in pretrained() if type(sde) is MODELS.get(name)]
-    found = [*shipped, *methods(sde)]
+    known = methods(sde)
+    found = [*known, *shipped] if sde.dimension == 1 and "exact" in known else [*shipped, *known]
     if not found:
         stop(
             f"{sde.label} has no exact density and no trained one comes with the package. Train one with "

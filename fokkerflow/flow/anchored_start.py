@@ -32,7 +32,7 @@ _FEATURE_BOUND = 8.0  # features saturate beyond this many standard deviations o
 _EARLIER_BOUND = 4.0
 _LOG_WIDTH_BOUND = 1.5
 _BROAD_WEIGHT = 0.1
-_FEWEST_WITH_BROAD = 3
+_MANY, _SPREAD_OF_FEW = 7, 0.6
 _DEEPER_SHARE = 0.9  # the rest of a deeper layer stays the identity, which bounds its log density from below
 
 
@@ -178,11 +178,13 @@ def _on_the_line(domain: Domain, x: Scalar) -> Scalar:
 def _gauss_hermite(components: int, spread: float) -> tuple[Array, Array, Array]:
     """Log weights, means and log widths of a mixture with the first moments of N(0, 1): narrow Gaussians and a broad one.
 
-    Of k Gaussians k - 1 are equally wide, at Gauss-Hermite nodes; the last is N(0, 1) itself. Far out, where narrow ones have
-    died away, it is the density, so that the tails start as those of the anchor and one width has to be learned for them.
+    Of k Gaussians, if they are many, k - 1 are equally wide, at Gauss-Hermite nodes; the last is N(0, 1) itself. Far out, where
+    narrow ones have died away, it is the density, so that the tails start as those of the anchor and one width has to be
+    learned for them.
     """
-    narrow = components - 1 if components > _FEWEST_WITH_BROAD else components
+    narrow = components - 1 if components >= _MANY else components
     nodes, weights = np.polynomial.hermite_e.hermegauss(narrow)
+    spread = spread if components >= _MANY else min(spread, _SPREAD_OF_FEW)  # few that are far apart are not N(0, 1)
     spread = spread if components > 1 else 0.0
     log_weights, means = np.log(weights / weights.sum()), spread * nodes
     log_widths = np.full(narrow, 0.5 * math.log1p(-(spread**2)))

@@ -14,7 +14,7 @@ from jaxtyping import Array
 from fokkerflow.densities import density
 from fokkerflow.flow import exact_draw, weights
 from fokkerflow.sde.models import Heston
-from fokkerflow.training import Certificate, Trained, certify
+from fokkerflow.training import Certificate, ThetaPath, Trained, certify
 from fokkerflow.training.bound import Bounds, gaussian_of_moments, l1_bounds
 from fokkerflow.training.bound_rules import base_points, time_panels
 from fokkerflow.training.regions import regions
@@ -25,16 +25,6 @@ N = 12
 FEW = {"points": 16, "scramblings": 4}
 
 
-class Line(eqx.Module):
-    """Weights that move in time, as those of Neural Galerkin do."""
-
-    start: Array
-    rate: Array
-
-    def theta(self, tau: Array) -> Array:
-        return self.start + tau * self.rate
-
-
 def disturbed(trained: Trained, size: float) -> Trained:
     theta, with_weights = weights(trained.flow)
     flow = with_weights(theta + size * jax.random.normal(jax.random.key(1), theta.shape))
@@ -42,8 +32,10 @@ def disturbed(trained: Trained, size: float) -> Trained:
 
 
 def moving(trained: Trained, rate: float) -> Trained:
+    """Weights that move in time at a constant rate."""
     theta, _ = weights(trained.flow)
-    path = Line(theta, rate * jax.random.normal(jax.random.key(2), theta.shape))
+    speed = rate * jax.random.normal(jax.random.key(2), theta.shape)
+    path = ThetaPath(jnp.array([0.0, 1.0]), jnp.stack([theta, theta + speed]), jnp.stack([speed, speed]))
     return Trained(trained.flow, path, trained.law, trained.gaps, trained.record)
 
 
