@@ -41,14 +41,15 @@ def forget(theta: Theta) -> Memory:
 def remember(memory: Memory, rho: float, gram: Gram, gradient: Theta, theta: Theta) -> Memory:
     """Add the system ``(gram, gradient)`` found at `theta`; what was known fades by `rho`."""
     gram, gradient, theta = (np.asarray(a) for a in (gram, gradient, theta))
-    return Memory(rho * memory.gram + gram, rho * memory.target + gram @ theta - gradient)
+    return Memory(rho * np.asarray(memory.gram) + gram, rho * np.asarray(memory.target) + gram @ theta - gradient)
 
 
 def step(memory: Memory, theta: Theta, damping: float) -> Theta:
     """The Levenberg-Marquardt step from `theta`, with Marquardt's scaling by the diagonal; NaN if the system is singular."""
-    diagonal = np.diagonal(memory.gram)
-    gradient = memory.gram @ np.asarray(theta) - memory.target
-    damped = memory.gram + np.diag(damping * (diagonal + _FLOOR * np.mean(diagonal)))
+    remembered = np.asarray(memory.gram)  # as a JAX array after a resumption: products would round differently
+    diagonal = np.diagonal(remembered)
+    gradient = remembered @ np.asarray(theta) - np.asarray(memory.target)
+    damped = remembered + np.diag(damping * (diagonal + _FLOOR * np.mean(diagonal)))
     try:
         factor = scipy.linalg.cho_factor(damped, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
