@@ -3,8 +3,8 @@
     python benchmarks/ablation.py [--record]        # or: fokkerflow benchmark ablation
 
 Heston's model, the paper's training law, gaps up to 0.5, a short training of the same length for every row. The anchor itself
-and the density form cannot be taken out of this trainer, in which the gap is an input: results/neural_galerkin.json has the
-paper's start beside the anchored one, for a march in time. The recorded answer is in results/ablation.json.
+and the density form cannot be taken out of this trainer, in which the gap is an input: benchmarks/neural_galerkin.py has the
+paper's start beside the anchored one, for a march in time. With --record the answer is kept in results/ablation.json.
 """
 
 from __future__ import annotations

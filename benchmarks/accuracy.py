@@ -4,7 +4,7 @@
 
 Every error is against an exact density (for SVCEV against one whose own error is below 1e-6). The paper has one trajectory a
 model; here every row of log likelihoods is over several, made by its recipe with seeds that nobody chose: 1, 2, 3, ...
-The recorded answer is in results/accuracy.json.
+With --record the answer is kept in results/accuracy.json.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/certificate.py [--record]
 
 For every shipped density whose model has an exact one, at draws of its training law. The true error is 2 E_q max(0, 1 - p/q),
-by sampling. The recorded answer is in results/certificate.json.
+by sampling. With --record the answer is kept in results/certificate.json.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Four answers. Seconds of one right-hand side of the ODE of theta (draw, residual
 settings, and hours if a march takes as many right-hand sides as the reduced one did; those are seconds of processor time too,
 which other programs on the machine do not lengthen. Accuracy of the reduced march for Heston's model, with the paper's
 definitions. The flux through its artificial boundary, as in the paper's table. What the penalised zero-flux variant does where
-the boundary is felt. The recorded answer is in results/neural_galerkin.json.
+the boundary is felt. With --record the answer is kept in results/neural_galerkin.json.
 """
 
 from __future__ import annotations

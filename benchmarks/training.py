@@ -4,7 +4,7 @@
 
 For each of the paper's models, from a cold start, on the machine at hand: the clock runs while the trainer does (compilation
 included), stops while the density is measured, and every row of the paper's table has to be reached. The paper took 48 to 54
-hours on an H100. The recorded answer is in results/training.json.
+hours on an H100. With --record the answer is kept in results/training.json.
 """
 
 from __future__ import annotations
