@@ -142,6 +142,7 @@ def test_gradients_are_those_of_differences(svcev, gradient, rng):
     assert gradient(*unpacked(rows)) == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reach", [2.0, 8.0])
 def test_solves_the_fokker_planck_equation(gradient, rng, reach):
     """Relative to the rate of log p, also in the tails. The curvature is the difference of gradients."""

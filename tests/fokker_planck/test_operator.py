@@ -124,7 +124,7 @@ CLOSED_FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", CLOSED_FORMS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "heston" else n for n in CLOSED_FORMS])
 def test_closed_form_densities_solve_the_equation(name: str) -> None:
     """d/dtau log p = (L* p)/p at random conditions and random observations within two standard deviations."""
     sde = MODELS[name]()
