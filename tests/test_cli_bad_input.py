@@ -116,7 +116,7 @@ def test_bad_requests_are_refused_and_leave_no_results(arguments: list[str], mes
     [
         (["report", "nowhere"], "nowhere is not the folder of a run: there is no run.json in it"),
         (["check", "nowhere"], "nowhere is not the folder of a run"),
-        (["compare", "ou.csv", "-m", "ou"], "Got exact to compare, expected at least two densities"),
+        (["compare", "ou.csv", "-m", "ou", "--density", "exact"], "Got exact to compare, expected at least two densities"),
         (["calibrate", "-m", "ou", "-o", "out"], "the prior of 'kappa' is flat and unbounded"),
         (["calibrate", "-m", "ou", "-o", "out", "--simulations", "3"], "expected at least 20 simulations"),
         (["profile", "ou.csv", "-m", "ou", "--points", "1"], "Got points = 1, expected at least 3"),
