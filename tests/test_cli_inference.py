@@ -1,8 +1,8 @@
 """The commands of inference on small data: what they leave, what machines read, and how they go on after an interruption."""
 
 import json
-import re
 import os
+import re
 import signal
 import subprocess
 import sys
