@@ -17,7 +17,6 @@ import jax
 import numpy as np
 from errors import (
     flow_draws,
-    log_likelihoods,
     log_ratios,
     posterior_like,
     relative_errors,
@@ -32,6 +31,7 @@ from rich.table import Table
 
 from fokkerflow import BDFS, SVCEV, Heston
 from fokkerflow.densities import Density, Surrogate, density, load
+from fokkerflow.inference import log_likelihoods
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.moments import moments
 from fokkerflow.sde.series import Series
@@ -89,9 +89,9 @@ def spread(q: Density, p: Density, series: Series, seed: int) -> float:
     Draws that the data rule out (ten nats below the best) are left out: with few observations the Gaussian reaches there.
     """
     draws = posterior_like(p, series, star(q.sde)[0], POSTERIOR_DRAWS, seed)
-    exact = log_likelihoods(p, series, draws)
+    exact, found = (np.asarray(log_likelihoods(d, series, draws)) for d in (p, q))
     possible = exact > exact.max() - _RULED_OUT
-    return float(np.std((log_likelihoods(q, series, draws) - exact)[possible], ddof=1))
+    return float(np.std((found - exact)[possible], ddof=1))
 
 
 def l2_rows(q: Density, p: Density, dt: float) -> Iterator[Row]:

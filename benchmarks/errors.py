@@ -13,6 +13,7 @@ from scipy.stats import qmc
 
 from fokkerflow.densities import Density, Surrogate
 from fokkerflow.flow import exact_draw
+from fokkerflow.inference import log_likelihoods
 from fokkerflow.sde.model import SDE
 from fokkerflow.sde.moments import moments
 from fokkerflow.sde.series import Series
@@ -35,18 +36,12 @@ def trajectory(sde: SDE, dt: float, n: int, seed: int, substeps: int = SUBSTEPS)
     return simulate(sde, sde.typical, dt=dt, n=n, burn_in=n, substeps=substeps, seed=seed)
 
 
-def log_likelihoods(density: Density, series: Series, p: Float[np.ndarray, "k n"]) -> Float[np.ndarray, " k"]:
-    """The log likelihood of an equally spaced series under each parameter; what gap and parameters share is computed once."""
-    x0, x1, dt, _ = series.transitions()
-    return np.array([np.sum(density.log_prob_batch(x1, x0, dt[0], row)) for row in p])
-
-
 def relative_errors(
     density: Density, reference: Density, series: Series, p: Float[np.ndarray, "k n"]
 ) -> Float[np.ndarray, " k"]:
     """|l_q - l_p| / |l_p| of the log likelihood, for each parameter."""
-    exact = log_likelihoods(reference, series, p)
-    return np.abs(log_likelihoods(density, series, p) - exact) / np.abs(exact)
+    exact, found = (np.asarray(log_likelihoods(d, series, p)) for d in (reference, density))
+    return np.abs(found - exact) / np.abs(exact)
 
 
 def relative_l2(

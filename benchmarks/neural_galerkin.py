@@ -23,12 +23,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from errors import log_likelihoods, relative_errors, relative_l2, trajectory
+from errors import relative_errors, relative_l2, trajectory
 from recording import run
 
 from fokkerflow import BDFS, OU, SVCEV, Heston, Law, Uniform
 from fokkerflow.densities import Surrogate, density, load
 from fokkerflow.flow import weights
+from fokkerflow.inference import log_likelihoods
 from fokkerflow.sde.model import SDE
 from fokkerflow.training import Gaps, NeuralGalerkin, Progress, Trained, artifact, boundary_flux, fit, laws, sequence_for
 from fokkerflow.training.felt_weights import felt_weights

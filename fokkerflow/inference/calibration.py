@@ -26,13 +26,12 @@ from fokkerflow.inference.likelihood import log_likelihoods
 from fokkerflow.inference.posterior import Posterior
 from fokkerflow.inference.prior import Prior
 from fokkerflow.inference.ranks import Calibration
-from fokkerflow.inference.run_file import digest
+from fokkerflow.inference.run_file import check_same, digest
 from fokkerflow.sde.series import Series
 from fokkerflow.sde.simulate import SimulationError, observation_times, simulate
 from fokkerflow.sde.validation import state_vector
 from fokkerflow.training import container
 from fokkerflow.training.checkpoint import fingerprint
-from fokkerflow.training.container import FileError
 
 Sampler = Callable[[Series, int], Any]
 """From data and a seed to posterior draws, in any form that `parameter_draws` takes."""
@@ -207,13 +206,7 @@ def _begin(file: Path | None, settings: Mapping[str, Any], density: Density) -> 
     if file is None or not file.exists():
         return _Done(np.empty((0, n + 1), int), np.empty((0, n)), {})
     header, arrays = container.read(file, _KIND)
-    if header["fingerprint"] != fingerprint(settings):
-        stored = header["settings"]
-        differing = "; ".join(f"{k}: {stored.get(k)} there, {v} here" for k, v in settings.items() if stored.get(k) != v)
-        raise FileError(
-            f"{file}: the checkpoint belongs to another calibration ({differing}). "
-            "Go on with what it was started with, or delete the file to start afresh."
-        )
+    check_same(file, header, settings, "calibration")
     return _Done(arrays["ranks"], arrays["truths"], {int(i): text for i, text in header["failed"].items()})
 
 

@@ -52,13 +52,7 @@ def load(path: Path, like: Any, settings: Mapping[str, Any]) -> Saved:
     **Raises:** FileError if the file is damaged, or belongs to other data, settings, prior or density; it says what differs.
     """
     header, arrays = container.read(path, _KIND)
-    if header["fingerprint"] != fingerprint(settings):
-        stored = header["settings"]
-        differing = "; ".join(f"{k}: {stored.get(k)} there, {v} here" for k, v in settings.items() if stored.get(k) != v)
-        raise FileError(
-            f"{path}: the checkpoint belongs to another run ({differing}). "
-            "Go on with what it was started with, or delete the file to start afresh."
-        )
+    check_same(path, header, settings, "run")
     leaves, structure = jax.tree.flatten(like)
     state = jax.tree.unflatten(structure, [jnp.asarray(arrays[f"leaf {i}"], leaf.dtype) for i, leaf in enumerate(leaves)])
     draws = {name.removeprefix("draws "): values for name, values in arrays.items() if name.startswith("draws ")}
@@ -73,3 +67,14 @@ def digest(tree: Any) -> str:
             array = np.ascontiguousarray(leaf)
             hashed.update(str((array.dtype, array.shape)).encode() + array.tobytes())
     return hashed.hexdigest()[:16]
+
+
+def check_same(path: Path, header: Mapping[str, Any], settings: Mapping[str, Any], what: str) -> None:
+    """Raise FileError, saying what differs, if a checkpoint was written with other settings."""
+    if header["fingerprint"] != fingerprint(settings):
+        stored = header["settings"]
+        differing = "; ".join(f"{k}: {stored.get(k)} there, {v} here" for k, v in settings.items() if stored.get(k) != v)
+        raise FileError(
+            f"{path}: the checkpoint belongs to another {what} ({differing}). "
+            "Go on with what it was started with, or delete the file to start afresh."
+        )

@@ -62,7 +62,7 @@ def cholesky(C: Float[Array, "d d"]) -> Float[Array, "d d"]:
     return jnp.array(L)
 
 
-def solve(A: Float[Array, "n n"], B: Float[Array, n * m]) -> Float[Array, n * m]:
+def solve(A: Float[Array, "n n"], B: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     """The solution of A X = B for a matrix of a few dozen rows, by elimination with partial pivoting.
 
     In plain arithmetic, unlike `jax.numpy.linalg.solve`: batches of LAPACK calls share the threads of the program that waits
