@@ -18,9 +18,11 @@ DENSITY = Annotated[
     typer.Option(
         help="The transition density: a method such as 'exact' ('fokkerflow models' lists them), the name of a shipped trained "
         "one, or a file that 'fokkerflow train' wrote. If left out: the exact one of a model "
-        "with one state, which is as quick; else the shipped trained one; else the first method."
+        "with one state, which is as quick; else the shipped trained one; else 'exact' or 'fourier'."
     ),
 ]
+
+_ACCURATE = ("exact", "fourier")
 
 
 def find_density(text: str, sde: SDE) -> tuple[str, Density]:
@@ -47,11 +49,12 @@ def _default(sde: SDE) -> str:
     from fokkerflow.sde import MODELS
 
     shipped = [name for name in pretrained() if type(sde) is MODELS.get(name)]
-    known = methods(sde)
+    known = [name for name in methods(sde) if name in _ACCURATE]  # an approximation is for those who ask for it
     found = [*known, *shipped] if sde.dimension == 1 and "exact" in known else [*shipped, *known]
     if not found:
         stop(
             f"{sde.label} has no exact density and no trained one comes with the package. Train one with "
-            "'fokkerflow train MODEL --law LAW -o FILE.fkf' and pass it: --density FILE.fkf"
+            "'fokkerflow train MODEL --law LAW -o FILE.fkf' and pass it: --density FILE.fkf. "
+            f"Or choose an approximation: --density {' or '.join(methods(sde))}"
         )
     return found[0]

@@ -1,6 +1,13 @@
 """Transition densities behind one interface: exact ones here, others beside them."""
 
-from fokkerflow.densities import bdfs, cir, gaussian, heston, svcev  # noqa: F401  each registers its densities
+from fokkerflow.densities import (  # noqa: F401  each registers its densities
+    bdfs,
+    cir,
+    gaussian,
+    heston,
+    pseudo_likelihoods,
+    svcev,
+)
 from fokkerflow.densities.density import Density
 from fokkerflow.densities.guard import Guard
 from fokkerflow.densities.registry import density, methods, register
