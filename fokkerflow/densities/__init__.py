@@ -1,6 +1,7 @@
 """Transition densities behind one interface: exact ones here, others beside them."""
 
 from fokkerflow.densities import (  # noqa: F401  each registers its densities
+    augmentation,
     bdfs,
     cir,
     gaussian,
