@@ -5,10 +5,16 @@ import numpy as np
 import pytest
 from jaxtyping import install_import_hook
 
+from tests.compilation import compile_quickly
 from tests.typechecking import CHECKED
 
 jax.config.update("jax_enable_x64", True)
 install_import_hook(CHECKED, "tests.typechecking.check")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.markexpr != "slow":
+        compile_quickly()
 
 
 @pytest.fixture
