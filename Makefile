@@ -22,10 +22,10 @@ demo: $(READY)  ## the main job: infer the Heston model from shipped data, write
 	$(BIN)/fokkerflow demo --out out/demo
 
 test: $(READY)  ## the test suite (a few minutes on two cores)
-	$(BIN)/python -m pytest -n $(XDIST) -m 'not slow'
+	$(BIN)/python -m pytest -n $(XDIST) --dist loadfile -m 'not slow'
 
 test-slow: $(READY)  ## heavy statistical and accuracy runs
-	$(BIN)/python -m pytest -n $(XDIST) -m slow
+	$(BIN)/python -m pytest -n $(XDIST) --dist loadfile -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -50,7 +50,7 @@ pretrained: $(READY)  ## train the densities that ship with the package again (h
 	$(call TRAIN,cir --law default --dt-max 1,cir)
 	$(call TRAIN,heston --law default --dt-max 1 --preset accurate,heston)
 	$(call TRAIN,heston --law wide --dt-max 1 --preset accurate,heston-wide)
-	$(call TRAIN,svcev --law default --dt-max 1 --preset accurate,svcev)
+	$(call TRAIN,svcev --law default --dt-max 1 --preset accurate --set tail_depth=15,svcev)
 	$(call TRAIN,bdfs --law paper --dt-max 0.5 --preset accurate --set 'parents=[[]$(COMMA)[]$(COMMA)[0$(COMMA)1]]' --set 'components=[14$(COMMA)1$(COMMA)14]',bdfs)
 
 clean:  ## remove everything that was made

@@ -18,7 +18,7 @@ MODEL = BDFS()
 EXACT = density("exact", MODEL)
 TYPICAL = np.array([BDFS.typical[name] for name in BDFS.parameters])
 START = np.array([0.1, 0.06, 0.06])
-SIZE = 4096
+SIZE = 1024
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +131,23 @@ def grid(p, dt, x0, n, reach=7.5):
     return x, weights.ravel()
 
 
-@pytest.mark.parametrize("dt", [1 / 12, 0.5])
-def test_integrates_to_one_and_has_the_moments_of_the_model(series, dt):
-    x, weights = grid(TYPICAL, dt, START, 32)
-    mass = weights * np.exp(series(x, START, dt, TYPICAL))
+@pytest.fixture(scope="module")
+def after_half_a_year(series):
+    x, weights = grid(TYPICAL, 0.5, START, 32)
+    return x, weights * np.exp(series(x, START, 0.5, TYPICAL))
+
+
+@pytest.mark.slow
+def test_integrates_to_one_after_a_month(series):
+    x, weights = grid(TYPICAL, 1 / 12, START, 32)
+    check_moments(x, weights * np.exp(series(x, START, 1 / 12, TYPICAL)), 1 / 12)
+
+
+def test_integrates_to_one_and_has_the_moments_of_the_model(after_half_a_year):
+    check_moments(*after_half_a_year, 0.5)
+
+
+def check_moments(x, mass, dt):
     mean, cov = (np.asarray(m) for m in moments(MODEL, 0.0, dt, START, TYPICAL))
     sd = np.sqrt(np.diag(cov))
     assert mass.sum() == pytest.approx(1, abs=2e-7)
@@ -149,12 +162,12 @@ def test_satisfies_chapman_and_kolmogorov(series):
     assert weights @ np.exp(two_steps) == pytest.approx(np.exp(series(end[None], START, 0.3, TYPICAL)[0]), rel=1e-6)
 
 
-def test_the_variance_alone_is_the_square_root_process(series):
-    x, weights = grid(TYPICAL, 0.25, START, 32)
-    plane = (weights * np.exp(series(x, START, 0.25, TYPICAL))).reshape(32, -1).sum(1)
+def test_the_variance_alone_is_the_square_root_process(after_half_a_year):
+    x, mass = after_half_a_year
+    plane = mass.reshape(32, -1).sum(1)
     v = x.reshape(32, -1, 3)[:, 0, 0]
     step = v * np.log(v[1] / v[0])
-    expected = np.exp(density("exact", CIR()).log_prob_batch(v[:, None], START[:1], 0.25, TYPICAL[[1, 0, 2]]))
+    expected = np.exp(density("exact", CIR()).log_prob_batch(v[:, None], START[:1], 0.5, TYPICAL[[1, 0, 2]]))
     assert plane / step == pytest.approx(expected, abs=1e-6 * expected.max())
 
 

@@ -16,7 +16,7 @@ from .svcev_reference import expectation
 
 MODEL = SVCEV()
 FOURIER = density("fourier", MODEL)
-SIZE = 576
+SIZE = 96
 START = np.array([0.1, 0.0])
 TYPICAL = np.array([0.1, 3.0, 0.25, 0.05, -0.8, 1.0])
 
@@ -36,14 +36,15 @@ def in_parts(compiled, x1, x0, dt, p, size):
 
 @pytest.fixture(scope="module")
 def svcev():
-    compiled = jax.jit(jax.vmap(packed))
+    """It runs longer than it compiles, so that some optimisation pays."""
+    compiled = jax.jit(jax.vmap(packed), compiler_options={"xla_backend_optimization_level": 1})
     return lambda x1, x0, dt, p: in_parts(compiled, x1, x0, dt, p, SIZE)
 
 
 @pytest.fixture(scope="module")
 def gradient():
     compiled = jax.jit(jax.vmap(jax.grad(packed)))
-    return lambda x1, x0, dt, p: in_parts(compiled, x1, x0, dt, p, 96)
+    return lambda x1, x0, dt, p: in_parts(compiled, x1, x0, dt, p, SIZE)
 
 
 def grid(p, dt, x0, n=24, reach=7.5):
