@@ -12,6 +12,9 @@ from fokkerflow.flow.flow import weights
 from fokkerflow.flow.rejection import sample_by_rejection
 
 every = pytest.mark.parametrize("name", CONFIGURATIONS)
+# Derivatives are dear to compile; these have the layers and conditioners of another, and test_charts differentiates the charts.
+ALIKE = {"anchored-heston": "anchored-bdfs", "anchored-jacobi-logit": "anchored-cir-log-gru"}
+every_kind = pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in ALIKE)) for n in CONFIGURATIONS])
 
 
 def rule(chart, domain, mean, sd):
@@ -123,7 +126,7 @@ def _probes(c):
     return jnp.asarray(x)
 
 
-@every
+@every_kind
 def test_derivatives_agree_with_differences(name):
     """With respect to x, x0, parameters, weights and tau along random directions, close to the boundary and far out too."""
     c = case(name)
@@ -157,7 +160,7 @@ def test_derivatives_agree_with_differences(name):
     assert np.allclose(slope, difference, rtol=1e-6, atol=1e-9 * (1 + np.max(np.abs(value))))
 
 
-@every
+@every_kind
 def test_second_derivatives_and_reverse_mode_are_finite_and_agree(name):
     c = case(name)
     x = _probes(c)
