@@ -19,7 +19,7 @@ from fokkerflow.flow.chart import Moments, Placement
 from fokkerflow.flow.regression import Origin, Regression, regress
 from fokkerflow.flow.start import Condition, Standardisation, Start
 from fokkerflow.flow.truncated_mixture import Mixture
-from fokkerflow.sde.constraint import positive_names
+from fokkerflow.sde.constraint import open_range
 from fokkerflow.sde.domain import Domain
 from fokkerflow.sde.model import SDE, Parameters, State
 from fokkerflow.sde.moments import moments
@@ -115,11 +115,11 @@ class AnchoredStart(Start):
     def _features(self, sde: SDE, anchor: Anchor, t0: Scalar, tau: Scalar, x0: State, p: Parameters) -> Float[Array, " f"]:
         """What was asked for, log tau, and the numbers of the anchor, which the network would otherwise have to find.
 
-        Scales enter by their logarithms: distances to boundaries, and parameters that a constraint keeps positive.
+        Scales enter by their logarithms: distances to boundaries, and parameters by their distance to what bounds them. The
+        density of Heston's model changes as much from rho = -0.98 to -0.99 as from -0.6 to -0.8.
         """
-        positive = positive_names(sde.constraints)
         features = [_on_the_line(sde.domains[j], x0[j]) for j in self.states]
-        features += [jnp.log(p[k]) if sde.parameters[k] in positive else p[k] for k in self.parameters] + [jnp.log(tau)]
+        features += [_on_the_line(_range(sde, k), p[k]) for k in self.parameters] + [jnp.log(tau)]
         features += [jnp.asarray(t0)] * self.time
         for i, domain in enumerate(sde.domains):
             features.append(jnp.log(anchor.sd[i]))
@@ -168,11 +168,17 @@ class AnchoredStart(Start):
 
 
 def _on_the_line(domain: Domain, x: Scalar) -> Scalar:
-    """A state as it is, or the logarithm of its distance to the boundary, or of the ratio of its distances to both."""
+    """A number as it is, or the logarithm of its distance to the boundary, or of the ratio of its distances to both."""
     if domain.is_line:
         return x
     below = jnp.log(x - domain.lower)
     return below - jnp.log(domain.upper - x) if domain.is_interval else below
+
+
+def _range(sde: SDE, k: int) -> Domain:
+    """Where strict constraints keep parameter k, as far as they involve no other parameter."""
+    lower, upper = open_range(sde.constraints, sde.parameters[k])
+    return Domain(lower, upper) if math.isfinite(lower) else Domain()
 
 
 def _gauss_hermite(components: int, spread: float) -> tuple[Array, Array, Array]:

@@ -17,6 +17,9 @@ from fokkerflow.flow.start import Start
 from fokkerflow.sde.domain import Domain
 from fokkerflow.sde.model import SDE
 
+VERSION = 3
+"""Raised whenever equal weights come to mean another density, so that files of older weights are refused."""
+
 CHARTS: dict[str, type[Chart]] = {
     chart.kind: chart for chart in (Identity, Affine, Log, Power, Logit, Lamperti, LampertiInterval)
 }

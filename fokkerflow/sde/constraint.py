@@ -124,10 +124,18 @@ def as_constraint(value: str | tuple[str, str] | Constraint) -> Constraint:
     return Constraint(value) if isinstance(value, str) else Constraint(*value)
 
 
-def positive_names(constraints: Iterable[Constraint]) -> frozenset[str]:
-    """The parameters that a constraint keeps above zero, such as ``"alpha > 0"`` or ``"0 < sigma < sqrt(alpha)"``."""
-    inequalities = [i for constraint in constraints for i in constraint.inequalities]
-    return frozenset(i.right_text for i in inequalities if i.strict and i.left_text == "0" and i.right_text in i.names)
+def open_range(constraints: Iterable[Constraint], name: str) -> tuple[float, float]:
+    """The open interval in which strict inequalities with numbers keep a parameter, such as ``"-1 < rho < 1"``.
+
+    Of ``"0 < sigma < sqrt(2*alpha*beta)"`` that is (0, inf). An end that may be reached, as in ``"gamma <= 1"``, is none.
+    """
+    lower, upper = -np.inf, np.inf
+    for inequality in (i for constraint in constraints for i in constraint.inequalities if i.strict):
+        if inequality.right_text == name and not inequality.left_names:
+            lower = max(lower, float(inequality.left({}, np)))
+        elif inequality.left_text == name and not inequality.right_names:
+            upper = min(upper, float(inequality.right({}, np)))
+    return lower, upper
 
 
 def bounds(constraints: Iterable[Constraint], name: str, values: Mapping[str, Any], xp: ModuleType = np) -> tuple[Any, Any]:

@@ -6,12 +6,14 @@ import dataclasses
 import os
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from fokkerflow._precision import in_float64
 from fokkerflow.flow import Flow, FlowConfig, build_flow, weights
+from fokkerflow.flow import config as flow_config
 from fokkerflow.flow.start import Standardisation
 from fokkerflow.sde.model import SDE
 from fokkerflow.training import container
@@ -23,8 +25,6 @@ from fokkerflow.training.theta_path import ThetaPath
 from fokkerflow.training.trained import Record, Trained
 
 _KIND = "artifact"
-_FLOW_VERSION = 2
-"""Raised whenever equal weights come to mean another density; tests of the shipped files notice."""
 SUFFIX = ".fkf"
 
 
@@ -37,7 +37,7 @@ def save(path: str | os.PathLike[str], trained: Trained) -> None:
         "law": trained.law.to_dict(),
         "gaps": dataclasses.asdict(trained.gaps),
         "flow": trained.flow.config.to_dict(),
-        "flow version": _FLOW_VERSION,
+        "flow version": flow_config.VERSION,
         "record": trained.record.to_dict(),
     }
     arrays = {
@@ -76,11 +76,11 @@ def load(path: str | os.PathLike[str], sde: SDE | None = None) -> Trained:
 def _check_version(path: str | os.PathLike[str], header: dict[str, Any]) -> None:
     """Weights of another version would give another density without a word."""
     version = header.get("flow version")
-    if version != _FLOW_VERSION:
+    if version != flow_config.VERSION:
         command = header.get("record", {}).get("command", "the command is not known")
         raise FileError(
-            f"{path}: these weights are of flow version {version}; this fokkerflow evaluates {_FLOW_VERSION}, in which they "
-            f"mean another density. Train it again: {command}"
+            f"{path}: these weights are of flow version {version}; this fokkerflow evaluates {flow_config.VERSION}, in which "
+            f"they mean another density. Train it again: {command}"
         )
 
 
@@ -109,7 +109,9 @@ def _restore_path(arrays: dict[str, np.ndarray]) -> ThetaPath | None:
 
 def _restore_flow(sde: SDE, config: FlowConfig, arrays: dict[str, np.ndarray]) -> Flow:
     standardisation = Standardisation(jnp.asarray(arrays["feature centre"]), jnp.asarray(arrays["feature scale"]))
-    flow = build_flow(jax.random.key(0), sde, config, standardisation)  # any key: its weights are replaced
+    shapes = eqx.filter_eval_shape(lambda key: build_flow(key, sde, config, standardisation), jax.random.key(0))
+    empty = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)  # no random weights, which take seconds to compile
+    flow = eqx.tree_at(lambda flow: flow.standardisation, empty, standardisation)
     theta, with_weights = weights(flow)
     if theta.shape != arrays["theta"].shape:
         raise ValueError(f"{arrays['theta'].size} weights for a flow of {theta.size}")

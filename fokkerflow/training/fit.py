@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fokkerflow._precision import in_float64
 from fokkerflow.flow import Flow
+from fokkerflow.flow import config as flow_config
 from fokkerflow.sde.model import SDE
 from fokkerflow.training import checkpoint as checkpoints
 from fokkerflow.training import laws
@@ -191,6 +192,7 @@ def _settings(flow: Flow, chosen: Preset, law: Law, gaps: Gaps, method: str, see
         "seed": seed,
         "trainer": dataclasses.asdict(chosen.trainer),
         "flow": flow.config.to_dict(),
+        "flow version": flow_config.VERSION,
         "law": law.to_dict(),
         "gaps": dataclasses.asdict(gaps),
     }

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fokkerflow.sde.constraint import Constraint, ConstraintError, as_constraint
+from fokkerflow.sde.constraint import Constraint, ConstraintError, as_constraint, open_range
 from fokkerflow.sde.domain import Domain, as_domain
 from fokkerflow.sde.models import MODELS, Heston
 from fokkerflow.sde.validation import check_parameters, parameter_vector, valid_parameters
@@ -64,6 +64,22 @@ def test_names_in_order_of_appearance() -> None:
 def test_anything_but_arithmetic_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Constraint(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a > 0", (0.0, np.inf)),
+        ("-1 < a < 1", (-1.0, 1.0)),
+        ("0 < a < sqrt(2*b)", (0.0, np.inf)),
+        ("0.5 <= a <= 1", (-np.inf, np.inf)),
+        ("1/2 <= a < 2", (-np.inf, 2.0)),
+        ("b > 0", (-np.inf, np.inf)),
+        ("a + b > 0", (-np.inf, np.inf)),
+    ],
+)
+def test_the_open_range_is_that_of_strict_inequalities_with_numbers(text: str, expected: tuple[float, float]) -> None:
+    assert open_range([Constraint(text)], "a") == expected
 
 
 def test_from_text_and_pair() -> None:
