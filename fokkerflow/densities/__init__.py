@@ -7,6 +7,7 @@ from fokkerflow.densities import (  # noqa: F401  each registers its densities
     gaussian,
     heston,
     pseudo_likelihoods,
+    saddlepoint,
     svcev,
 )
 from fokkerflow.densities.density import Density

@@ -24,8 +24,18 @@ def register(method: str, model: type[SDE] = SDE) -> Callable[[Factory], Factory
 
 
 def methods(sde: SDE) -> list[str]:
-    """The names of all methods that apply to a model."""
-    return [name for name, table in _METHODS.items() if any(isinstance(sde, model) for model in table)]
+    """The names of all methods that apply to a model. A factory may say so itself, by a function `applies` of the model."""
+    found = {name: [f for model, f in table.items() if isinstance(sde, model)] for name, table in _METHODS.items()}
+    return [name for name, factories in found.items() if any(getattr(f, "applies", _always)(sde) for f in factories)]
+
+
+def every_method() -> list[str]:
+    """The names of all methods, whatever models they are for."""
+    return list(_METHODS)
+
+
+def _always(_: SDE) -> bool:
+    return True
 
 
 def density(method: str, sde: SDE, **options: Any) -> Density:
