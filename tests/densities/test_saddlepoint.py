@@ -153,6 +153,7 @@ def test_far_tails_keep_a_relative_error():
     assert density("saddlepoint", CIR()).log_prob(1e-5, 0.1, 0.5, p) == -np.inf  # the equations would be too stiff: no number
 
 
+@pytest.mark.slow
 def test_first_and_second_derivatives_are_those_of_differences():
     d, p, h = density("saddlepoint", CIR()), np.array(list(CIR.typical.values())), 1e-4
 
