@@ -1,11 +1,13 @@
 """Transition densities behind one interface: exact ones here, others beside them."""
 
 from fokkerflow.densities import (  # noqa: F401  each registers its densities
+    ait_sahalia,
     augmentation,
     bdfs,
     cir,
     gaussian,
     heston,
+    ito_taylor,
     pseudo_likelihoods,
     saddlepoint,
     svcev,
