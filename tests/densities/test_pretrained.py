@@ -11,7 +11,7 @@ from fokkerflow.sde.moments import moments
 
 SHIPPED = pretrained()
 REFERENCE = {"svcev": "fourier"}
-MEDIAN_ERROR = {"bdfs": 2e-3, "cir": 2e-3, "heston": 2e-3, "ou": 1e-3, "svcev": 2e-3}
+MEDIAN_ERROR = {"bdfs": 2e-3, "cir": 2e-3, "heston": 2e-3, "heston-wide": 5e-3, "ou": 1e-3, "svcev": 2e-3}
 """Of log q, over the training law, at the longest gap, within two standard deviations."""
 
 
@@ -22,7 +22,7 @@ def test_what_ships() -> None:
 
 @pytest.mark.parametrize("name", MEDIAN_ERROR)
 def test_a_shipped_density_is_close_to_the_exact_one(name: str) -> None:
-    """This also notices when equal weights come to mean another density: then raise the version in training/artifact.py."""
+    """This also notices when equal weights come to mean another density: then raise VERSION in flow/config.py."""
     density = fokkerflow.load(name)
     sde, law, rng = density.sde, density.trained.law, np.random.default_rng(3)
     x0, p = law.sample(rng, 24)
