@@ -103,9 +103,9 @@ def within_reach(density: Density, series: Series | Sequence[Series]) -> Transit
 
 
 def _padded(n: int) -> int:
-    """The next of 8, 12, 16, 24, 32, 48, ...: at most a third of the rows are padding, and few lengths are ever compiled."""
-    power = 1 << max(3, (n - 1).bit_length())
-    return 3 * power // 4 if n <= 3 * power // 4 and power > 8 else power
+    """The next of 8, 9, ..., 16, 18, ..., 32, 36, ...: at most an eighth of the rows is padding, and few lengths are compiled."""
+    eighth = max(1, (1 << (n - 1).bit_length()) // 16)
+    return max(8, -(-n // eighth) * eighth)
 
 
 def pointwise(density: Density, data: Transitions, p: Float[Array, " n"]) -> Float[Array, " rows"]:
