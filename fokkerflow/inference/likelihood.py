@@ -103,7 +103,7 @@ def within_reach(density: Density, series: Series | Sequence[Series]) -> Transit
 
 
 def _padded(n: int) -> int:
-    """The next of 8, 9, ..., 16, 18, ..., 32, 36, ...: at most an eighth of the rows is padding, and few lengths are compiled."""
+    """The next of 8, 9, ..., 16, 18, ..., 32, 36, ...: at most an eighth is padding, and few lengths are compiled."""
     eighth = max(1, (1 << (n - 1).bit_length()) // 16)
     return max(8, -(-n // eighth) * eighth)
 
