@@ -21,7 +21,9 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")],
     law: Annotated[str, typer.Option(help=LAW_HELP)] = "paper",
     dt_max: Annotated[float, typer.Option(help="The longest time between observations.")] = 1.0,
-    method: Annotated[str, typer.Option(help="The trainer: 'gauss-newton' or 'neural-galerkin'.")] = "gauss-newton",
+    method: Annotated[
+        str, typer.Option(help="The trainer: 'gauss-newton', 'neural-galerkin' or 'simulation'.")
+    ] = "gauss-newton",
     preset: Annotated[
         str,
         typer.Option(help="Its settings: 'fast', 'default', 'accurate'; of Neural Galerkin 'anchored', 'reduced', 'paper'."),

@@ -188,7 +188,7 @@ def _run(
 
         def observe(x: State, step: tuple[Scalar, Scalar, Array]) -> tuple[State, State]:
             t, dt, z = step
-            x = _euler(sde, t, dt / substeps, x, p, z)
+            x = euler(sde, t, dt / substeps, x, p, z)
             return x, x
 
         def run_block(x: State, steps: tuple[Array, Array, Array]) -> tuple[State, Float[Array, "block d"]]:
@@ -216,7 +216,7 @@ def _scan_in_blocks(
     return jnp.concatenate(parts) if parts else jnp.zeros((0, x.size))
 
 
-def _euler(sde: SDE, t: Scalar, h: Scalar, x: State, p: Parameters, z: Float[Array, "substeps d"]) -> State:
+def euler(sde: SDE, t: Scalar, h: Scalar, x: State, p: Parameters, z: Float[Array, "substeps d"]) -> State:
     """Euler-Maruyama steps of length `h`, one for each row of standard normals `z`."""
     root_h = jnp.sqrt(h)
 

@@ -70,7 +70,8 @@ def fit(
     - `sde`: the model.
     - `law`: a `Law`, or the name of one that comes with the package, such as ``"paper"``.
     - `dt_max`: the longest gap.
-    - `method`: the trainer: ``"gauss-newton"``, or ``"neural-galerkin"``, the paper's.
+    - `method`: the trainer: ``"gauss-newton"``, ``"neural-galerkin"``, the paper's, or ``"simulation"``, neural likelihood
+      estimation.
     - `preset`: ``"fast"``, ``"default"`` or ``"accurate"``; of Neural Galerkin ``"anchored"``, which is its default,
       ``"reduced"`` or ``"paper"``.
     - `seed`: of the first weights and of the collocation points. Equal seeds give equal weights on one machine.
@@ -88,7 +89,7 @@ def fit(
     named, law = law, _law(sde, law)
     gaps = Gaps(dt_max * SHORTEST_SHARE if shortest is None else shortest, dt_max)
     chosen = preset_with(method, preset, overrides, sde)
-    trainer = trainer_for(chosen.flow.build(law, gaps, seed), chosen.trainer, gaps)
+    trainer = trainer_for(chosen.flow.build(law, gaps, seed), chosen.trainer, gaps, seed)
     settings = _settings(trainer.flow, chosen, law, gaps, method, seed)
     at, save = _begin(trainer, settings, sde, None if checkpoint is None else Path(checkpoint))
     sequence = sequence_for(trainer.flow, law, gaps, seed, at.drawn)

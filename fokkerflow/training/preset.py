@@ -10,6 +10,7 @@ from typing import Any
 from fokkerflow.training.flow_options import FlowOptions
 from fokkerflow.training.galerkin_settings import NeuralGalerkin
 from fokkerflow.training.gauss_newton import GaussNewton
+from fokkerflow.training.maximum_likelihood import MaximumLikelihood
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Preset:
     """A flow and how to train it."""
 
     flow: FlowOptions
-    trainer: GaussNewton | NeuralGalerkin
+    trainer: GaussNewton | NeuralGalerkin | MaximumLikelihood
 
     def changed(self, overrides: Mapping[str, Any]) -> Preset:
         """The preset with some fields of its flow or of its trainer changed; ValueError for a name that does not exist."""

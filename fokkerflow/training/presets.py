@@ -9,6 +9,7 @@ from fokkerflow.sde.model import SDE
 from fokkerflow.training import galerkin_presets
 from fokkerflow.training.flow_options import AnchoredFlow
 from fokkerflow.training.gauss_newton import GaussNewton
+from fokkerflow.training.maximum_likelihood import MaximumLikelihood
 from fokkerflow.training.preset import Preset
 
 __all__ = ["PRESETS", "AnchoredFlow", "Preset", "preset_with"]
@@ -24,6 +25,11 @@ PRESETS: Mapping[str, Mapping[str, Preset | Callable[[SDE], Preset]]] = {
         "default": galerkin_presets.ANCHORED,
         "reduced": galerkin_presets.reduced,
         "paper": galerkin_presets.paper,
+    },
+    "simulation": {
+        "fast": Preset(AnchoredFlow(components=8, width=10), MaximumLikelihood(steps=3000)),
+        "default": Preset(AnchoredFlow(), MaximumLikelihood()),
+        "accurate": Preset(AnchoredFlow(width=24), MaximumLikelihood(points=4096, steps=50_000)),
     },
 }
 """By method, then by name; as a function of the model where they depend on it."""

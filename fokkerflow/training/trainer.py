@@ -1,16 +1,18 @@
-"""The two trainers behind one interface, so that progress, checkpoints and resuming are written once, in `fit`."""
+"""The trainers behind one interface, so that progress, checkpoints and resuming are written once, in `fit`."""
 
 from __future__ import annotations
 
 import abc
 import math
+import time
 from typing import Any, NamedTuple, final
 
 from fokkerflow.flow import Flow, weights
-from fokkerflow.training import gauss_newton, neural_galerkin
+from fokkerflow.training import gauss_newton, maximum_likelihood, neural_galerkin
 from fokkerflow.training.collocation import Conditions, Gaps
 from fokkerflow.training.galerkin_settings import NeuralGalerkin
 from fokkerflow.training.gauss_newton import GaussNewton
+from fokkerflow.training.maximum_likelihood import MaximumLikelihood
 from fokkerflow.training.neural_galerkin import MarchState
 from fokkerflow.training.theta_path import ThetaPath
 
@@ -23,7 +25,8 @@ class Report(NamedTuple):
     """What a step did: where the training is now, in words and as a share of the whole, and the residual.
 
     The residual is tau (d/dtau log q - (L* q)/q) over the points of the step: its median for Gauss-Newton; for Neural Galerkin
-    the root mean square of what the least squares at its beginning left.
+    the root mean square of what the least squares at its beginning left. Maximum likelihood has none, and reports its loss
+    (`fokkerflow.training.maximum_likelihood.depths`).
     """
 
     where: str
@@ -103,8 +106,41 @@ class NeuralGalerkinTrainer(Trainer):
         return with_weights(state.theta), neural_galerkin.path_of(state)
 
 
-def trainer_for(flow: Flow, settings: GaussNewton | NeuralGalerkin, gaps: Gaps) -> Trainer:
+@final
+class SimulationTrainer(Trainer):
+    """`fokkerflow.training.maximum_likelihood`. Its clock counts all time since it was made: it stops runs that are timed."""
+
+    def __init__(self, flow: Flow, settings: MaximumLikelihood, seed: int) -> None:
+        self.flow, self.settings, self.seed, self.points = flow, settings, seed, settings.points
+        self._since = time.monotonic()
+
+    def start(self) -> maximum_likelihood.State:
+        return maximum_likelihood.start(self.flow, self.settings)
+
+    def advance(self, state: maximum_likelihood.State, conditions: Conditions) -> tuple[maximum_likelihood.State, Report]:
+        before = self._share(state)
+        state, loss = maximum_likelihood.advance(self.flow, self.settings, state, conditions, self.seed, before)
+        now = time.monotonic()
+        state, self._since = state._replace(seconds=state.seconds + now - self._since), now
+        timed = self.settings.seconds is not None
+        where = f"step {state.step}" + ("" if timed else f" of {self.settings.steps}")
+        return state, Report(where, self._share(state), loss)
+
+    def finished(self, state: maximum_likelihood.State) -> bool:
+        return self._share(state) >= 1
+
+    def result(self, state: maximum_likelihood.State) -> tuple[Flow, None]:
+        _, with_weights = weights(self.flow)
+        return with_weights(state.theta), None
+
+    def _share(self, state: maximum_likelihood.State) -> float:
+        return self.settings.share(state.step, state.seconds)
+
+
+def trainer_for(flow: Flow, settings: GaussNewton | NeuralGalerkin | MaximumLikelihood, gaps: Gaps, seed: int) -> Trainer:
     """The trainer that settings belong to."""
+    if isinstance(settings, MaximumLikelihood):
+        return SimulationTrainer(flow, settings, seed)
     if isinstance(settings, NeuralGalerkin):
         return NeuralGalerkinTrainer(flow, settings, gaps)
     return GaussNewtonTrainer(flow, settings)
