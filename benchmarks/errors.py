@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,26 +12,22 @@ from scipy.stats import qmc
 from fokkerflow.densities import Density, Surrogate
 from fokkerflow.flow import exact_draw
 from fokkerflow.inference import log_likelihoods
-from fokkerflow.sde.model import SDE
-from fokkerflow.sde.moments import moments
+from fokkerflow.report.accuracy_nodes import l2_nodes
+from fokkerflow.report.accuracy_nodes import relative_l2 as relative_l2_error
+from fokkerflow.report.accuracy_trials import star, trajectory
 from fokkerflow.sde.series import Series
-from fokkerflow.sde.simulate import simulate
 from fokkerflow.sde.validation import valid_rows
 from fokkerflow.training import Law
 
-SUBSTEPS = 100
-_REACH = 9.0
-"""Densities are integrated this many standard deviations to either side."""
-
-
-def star(sde: SDE) -> Float[np.ndarray, "1 n"]:
-    """The parameters mu* of the paper's data."""
-    return np.array([[sde.typical[name] for name in sde.parameters]])
-
-
-def trajectory(sde: SDE, dt: float, n: int, seed: int, substeps: int = SUBSTEPS) -> Series:
-    """The paper's data: `n` observations at mu*, after as many that are dropped."""
-    return simulate(sde, sde.typical, dt=dt, n=n, burn_in=n, substeps=substeps, seed=seed)
+__all__ = [
+    "flow_draws",
+    "log_ratios",
+    "posterior_like",
+    "relative_errors",
+    "relative_l2",
+    "star",
+    "trajectory",
+]
 
 
 def relative_errors(
@@ -54,33 +48,11 @@ def relative_l2(
 ) -> Float[np.ndarray, " k"]:
     """The relative L2 error of the density after `dt`, one number for each pair of start and parameters.
 
-    By Gauss-Legendre nodes in coordinates in which the density is close to a standard Gaussian: logarithm of positive
-    states, and Gaussian regression on the states before. Two dimensions.
+    At the nodes of `fokkerflow.report.accuracy_nodes`, `nodes` of them in each of one or two coordinates.
     """
-    x, log_volume = _grid(reference.sde, dt, x0, p, nodes)
-    q, exact = (np.asarray(d.log_prob_batch(x, x0[:, None], dt, p[:, None])) for d in (density, reference))
-    weight = np.exp(log_volume)
-    difference = np.sum(weight * (np.exp(q) - np.exp(exact)) ** 2, axis=1)
-    return np.sqrt(difference / np.sum(weight * np.exp(2 * exact), axis=1))
-
-
-def _grid(sde: SDE, dt: float, x0: Any, p: Any, nodes: int) -> tuple[Float[np.ndarray, "k m d"], Float[np.ndarray, "k m"]]:
-    unit, weights = np.polynomial.legendre.leggauss(nodes)
-    z = np.stack(np.meshgrid(_REACH * unit, _REACH * unit, indexing="ij"), -1).reshape(-1, 2)
-    log_weight = np.log(_REACH**2 * np.outer(weights, weights).ravel())
-    x, log_slope = jax.jit(jax.vmap(lambda x0, p: _from_gaussian(sde, dt, x0, p, jnp.asarray(z))))(x0, p)
-    return np.asarray(x), np.asarray(log_slope) + log_weight
-
-
-def _from_gaussian(sde: SDE, dt: float, x0: Array, p: Array, z: Float[Array, "m 2"]) -> tuple[Array, Array]:
-    """States whose logarithm (first coordinate, lognormal by moments) and residual (second) are z standard deviations."""
-    mean, covariance = moments(sde, 0.0, dt, x0, p)
-    log_variance = jnp.log1p(covariance[0, 0] / mean[0] ** 2)
-    first = mean[0] * jnp.exp(jnp.sqrt(log_variance) * z[:, 0] - log_variance / 2)
-    slope = covariance[0, 1] / covariance[0, 0]
-    residual = jnp.sqrt(covariance[1, 1] - slope * covariance[0, 1])
-    second = mean[1] + slope * (first - mean[0]) + residual * z[:, 1]
-    return jnp.stack([first, second], -1), jnp.log(first) + 0.5 * jnp.log(log_variance) + jnp.log(residual)
+    at = l2_nodes(reference.sde, dt, x0, p, per_axis=nodes)
+    q, exact = (np.asarray(d.log_prob_batch(at.x, x0[:, None], dt, p[:, None])) for d in (density, reference))
+    return relative_l2_error(q, exact, at.log_weight)
 
 
 @eqx.filter_jit

@@ -85,14 +85,15 @@ def anywhere(text: str) -> str:
 
 def print_json(data: Mapping[str, Any]) -> None:
     """One object on standard output; numbers that JSON does not know become null."""
-    typer.echo(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(without_infinities(data), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def _plain(value: Any) -> Any:
+def without_infinities(value: Any) -> Any:
+    """Plain data for JSON: numbers that it does not know become null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): without_infinities(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [without_infinities(item) for item in value]
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value
