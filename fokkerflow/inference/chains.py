@@ -27,7 +27,9 @@ from fokkerflow.inference.run_file import Saved
 from fokkerflow.inference.target import Frame, Target
 
 CHUNK = 25
-"""Steps between two looks at the clock."""
+"""Steps of one call of the compiled program."""
+_LOOK, _MOST_CALLS = 1.0, 8
+"""Chains wait for each other at every look at the clock, so each makes as many calls between two as take about a second."""
 
 
 class Sampler(Protocol):
@@ -116,11 +118,12 @@ def sample(
     clock = time.monotonic()
     at = _begin(sampler, target, begin, run, checkpoints)
     before, first, saved = at.seconds, None, time.monotonic()
-    plan = sampler.plan(run.warmup, run.steps + CHUNK)
+    plan, calls, seconds = sampler.plan(run.warmup, run.steps + CHUNK), 1, time.monotonic() - clock
     try:
         while at.done < run.steps:
-            at = _advance(sampler, target, at, key, run, plan)
-            seconds = time.monotonic() - clock
+            at = _advance(sampler, target, at, key, run, plan, calls)
+            looked, seconds = seconds, time.monotonic() - clock
+            calls = _calls(calls, seconds - looked, run.steps - at.done)
             at = at._replace(seconds=before + seconds)
             first = first or (at.done, seconds)  # the first chunk compiles
             if progress is not None:
@@ -173,22 +176,33 @@ def _start(sampler: Sampler, target: Target, frame: Frame, z: Float[Array, "chai
     return jax.tree.map(lambda *leaves: np.stack(leaves), *(sampler.start(target, frame, one) for one in z))
 
 
-def _advance(sampler: Sampler, target: Target, at: Saved, key: PRNGKeyArray, run: Run, plan: Any) -> Saved:
-    """One chunk. What it does beyond the last step is thrown away, so that all chunks have one length."""
+def _calls(before: int, seconds: float, steps_left: int) -> int:
+    """How many calls until the next look, after `before` calls that took `seconds`."""
+    fitting = int(_LOOK * before / max(seconds, 1e-3))
+    return max(1, min(fitting, _MOST_CALLS, math.ceil(steps_left / CHUNK)))
+
+
+def _advance(sampler: Sampler, target: Target, at: Saved, key: PRNGKeyArray, run: Run, plan: Any, calls: int) -> Saved:
+    """Some calls of each chain. What they do beyond the last step is thrown away, so that all calls have one length."""
     frame, states = at.state
-    numbers = np.arange(at.done, at.done + CHUNK)
-    rows = jax.tree.map(lambda a: a[numbers], plan)
     leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, states))
     each = [jax.tree.unflatten(structure, [leaf[i] for leaf in leaves]) for i in range(run.chains)]
-    begun = [_chunk(sampler, target, frame, one, key, np.asarray(i), numbers, rows) for i, one in enumerate(each)]
-    states, new = jax.tree.map(lambda *leaves: np.stack(leaves), *begun)
-    warm = int(np.clip(run.warmup - at.done, 0, CHUNK))
+    made: list[list[dict[str, Any]]] = [[] for _ in each]
+    for call in range(calls):  # JAX does not wait: all calls are on their way before the first is done
+        numbers = np.arange(CHUNK) + at.done + call * CHUNK
+        rows = jax.tree.map(lambda a, numbers=numbers: a[numbers], plan)
+        for i, state in enumerate(each):
+            each[i], new = _chunk(sampler, target, frame, state, key, np.asarray(i), numbers, rows)
+            made[i].append(new)
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+    new = {name: np.stack([np.concatenate([part[name] for part in parts]) for parts in made]) for name in made[0][0]}
+    warm = int(np.clip(run.warmup - at.done, 0, calls * CHUNK))
     draws = {name: np.concatenate([at.draws.get(name, values[:, :0]), values[:, warm:]], 1) for name, values in new.items()}
     lost = int(new["diverging"][:, :warm].sum()) if "diverging" in new else 0
     return at._replace(
         state=(frame, states),
         draws=draws,
-        done=at.done + CHUNK,
+        done=at.done + calls * CHUNK,
         warmup_divergences=at.warmup_divergences + lost,
     )
 

@@ -6,8 +6,9 @@ No error accumulates in time, and the start is exact by the construction of the 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -89,6 +90,16 @@ def start(flow: Flow, settings: GaussNewton) -> State:
     return State(theta, forget(theta), settings.damping, 0)
 
 
+def prepare(flow: Flow, settings: GaussNewton, state: State, conditions: Conditions) -> None:
+    """Compile what `iterate` calls; the two large programs side by side, since each keeps the compiler busy on one core."""
+    _, with_weights = weights(flow)
+    at = points(with_weights(state.theta), conditions, jnp.array(settings.spreads))
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(_compile_loss, flow, state.theta, at)
+        linearised(flow, state.theta, at, settings)
+        other.result()
+
+
 def iterate(flow: Flow, settings: GaussNewton, state: State, conditions: Conditions) -> tuple[State, Info]:
     """One iteration: look at the points of `conditions`, remember their system, step until the residual does not rise."""
     _, with_weights = weights(flow)
@@ -163,6 +174,12 @@ def _depth(flow: Flow, theta: Theta, point: Point) -> Float[Array, ""]:
     log_scale = jnp.sum(jnp.log(at.sds)) + sum(r.log_residual for r in at.regressions if r is not None)
     peak = -log_scale - 0.5 * point.x.size * jnp.log(2 * jnp.pi)
     return jnp.maximum(peak - with_weights(theta).log_density(point.x, at), 0.0)
+
+
+def _compile_loss(flow: Flow, theta: Theta, at: Point) -> None:
+    program: Any = loss
+    with jax.enable_x64(True):  # each thread has its own setting
+        program.lower(flow, theta, at, jnp.ones_like(at.tau)).compile()
 
 
 @eqx.filter_jit

@@ -63,11 +63,15 @@ class GaussNewtonTrainer(Trainer):
 
     def __init__(self, flow: Flow, settings: GaussNewton) -> None:
         self.flow, self.settings, self.points = flow, settings, settings.points
+        self._prepared = False
 
     def start(self) -> gauss_newton.State:
         return gauss_newton.start(self.flow, self.settings)
 
     def advance(self, state: gauss_newton.State, conditions: Conditions) -> tuple[gauss_newton.State, Report]:
+        if not self._prepared:
+            gauss_newton.prepare(self.flow, self.settings, state, conditions)
+            self._prepared = True
         state, info = gauss_newton.iterate(self.flow, self.settings, state, conditions)
         done, total = state.iteration, self.settings.iterations
         return state, Report(f"iteration {done} of {total}", done / total, info.median)

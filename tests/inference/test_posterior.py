@@ -20,6 +20,7 @@ import pytest
 import fokkerflow
 from fokkerflow import CIR, GBM, OU, Posterior, Prior, Series, diagnose
 from fokkerflow.inference import Progress
+from fokkerflow.inference.chains import _calls
 from fokkerflow.sde.model import Parameters, Scalar, State
 from fokkerflow.training.container import FileError
 from tests.inference.closed_form import DATA, EXACT, Growing, increments, posterior_draws, series
@@ -193,9 +194,18 @@ def test_progress_tells_where_it_is() -> None:
     POSTERIOR.sample("nuts", progress=seen.append, **SHORT)
     assert seen[0].where == "warm-up 25 of 40"
     assert seen[-1].where == "draw 60 of 60"
-    assert [where.share for where in seen] == [0.25, 0.5, 0.75, 1.0]
+    shares = [where.share for where in seen]
+    assert shares == sorted(set(shares))
+    assert (shares[0], shares[-1]) == (0.25, 1.0)
     assert seen[-1].seconds_left == 0
-    assert seen[1].seconds_left < 100
+    assert len(seen) == 2 or seen[1].seconds_left < 100
+
+
+def test_looks_are_about_a_second_apart() -> None:
+    assert _calls(1, seconds=30.0, steps_left=2000) == 1  # compilation, or a slow density
+    assert _calls(1, seconds=0.2, steps_left=2000) == 5
+    assert _calls(8, seconds=0.0, steps_left=2000) == 8
+    assert _calls(8, seconds=0.1, steps_left=30) == 2
 
 
 def test_single_precision_mode_gives_the_same_draws() -> None:
@@ -235,10 +245,10 @@ class Counting(Growing):
 
 def test_data_of_similar_length_share_one_compilation() -> None:
     density = Counting()
-    Posterior(density, series(40)).sample("slice", **SHORT)
+    Posterior(density, series(46)).sample("slice", **SHORT)
     first = len(TRACES)
     assert first > 0
-    Posterior(density, series(46, seed=9)).sample("slice", **{**SHORT, "seed": 8, "draws": 90})
+    Posterior(density, series(49, seed=9)).sample("slice", **{**SHORT, "seed": 8, "draws": 90})
     assert len(TRACES) == first
 
 
