@@ -41,9 +41,9 @@ def test_one_table_has_every_density_and_every_reason(written: tuple[Any, Path])
 
 
 def test_progress_is_on_standard_error(written: tuple[Any, Path]) -> None:
-    assert "exact, dt = 0.25" in written[0].stderr
-    assert "done" in written[0].stderr
-    assert "exact, dt" not in written[0].stdout
+    assert "simulating trajectories: 0 % done" in written[0].stderr
+    assert "done: 100 % done" in written[0].stderr
+    assert "% done" not in written[0].stdout
 
 
 def test_it_leaves_a_figure_a_table_and_a_record(written: tuple[Any, Path]) -> None:
@@ -132,3 +132,16 @@ def test_help_explains_both_uses() -> None:
 def test_the_best_density_is_the_one_that_others_are_compared_with() -> None:
     assert best_first(["euler", "fourier", "surrogate"]) == ["fourier", "euler", "surrogate"]
     assert best_first(["euler", "fourier", "exact"])[0] == "exact"
+
+
+def test_on_data_the_accurate_densities_are_compared_if_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ou.csv").write_text("t,x\n0,0.5\n0.5,0.4\n1,0.6\n")
+    seen: list[str] = []
+
+    def run(densities: dict[str, Any], *_: Any, **__: Any) -> None:
+        seen.extend(densities)
+        raise ValueError("seen enough")
+
+    monkeypatch.setattr("fokkerflow.report.comparison.compare", run)
+    assert RUN.invoke(app, ["compare", str(tmp_path / "ou.csv"), "-m", "ou"]).exit_code == 2
+    assert seen == ["exact", "surrogate"]

@@ -51,7 +51,7 @@ def run(
     from rich.console import Console
 
     from fokkerflow.cli.progress import shown
-    from fokkerflow.report.accuracy import measure
+    from fokkerflow.report.accuracy import Progress, measure
     from fokkerflow.report.accuracy_trials import trials
 
     if not settings.budget >= 0:
@@ -61,8 +61,9 @@ def run(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     design = {"n": settings.n, "trajectories": settings.trajectories, "draws": settings.draws, "seed": settings.seed}
-    every = [trials(sde, dt, law, params={**sde.typical, **params}, **design) for dt in dict.fromkeys(gaps)]
     with shown(Console(stderr=True), lambda p: f"{100 * p.share:.0f} % done", to_stderr=True) as update:
+        update(Progress("simulating trajectories", 0.0, 0.0, math.inf))
+        every = [trials(sde, dt, law, params={**sde.typical, **params}, **design) for dt in dict.fromkeys(gaps)]
         rows = _ranked(measure(reference, makes, every, budget=settings.budget, progress=update))
     record = {"command": command, "model": sde.label, "reference": reference[0], "law": law_name, **design}
     record["densities"] = [asdict(row) for row in rows]

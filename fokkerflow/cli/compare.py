@@ -26,6 +26,9 @@ _WITH_FILES = ("prior", "time", "columns", "warmup", "chains")
 _WITHOUT_FILES = ("reference", "law", "n", "trajectories", "budget", "out")
 """Options of one of the two uses only."""
 
+_BY_DEFAULT = (*accuracy.BEST, "surrogate")
+"""Compared on data if none is named: the posteriors of approximations are for those who ask for them."""
+
 _DRAWS = {"files": 500, "law": 100}
 
 
@@ -43,7 +46,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help="A density to compare, by method, shipped name or file; may be repeated. With data the first is what the "
-            "others are compared with. All methods of the model if left out."
+            "others are compared with. If left out: with data the exact and the shipped trained one, without data all methods."
         ),
     ] = None,
     step: Annotated[
@@ -180,7 +183,7 @@ def _on_data(
     from fokkerflow.report.comparison import compare as run
     from fokkerflow.report.words import listed
 
-    names = list(dict.fromkeys(names or accuracy.best_first(methods(sde))))
+    names = list(dict.fromkeys(names or [name for name in _BY_DEFAULT if name in methods(sde)]))
     if len(names) < 2:
         stop(f"Got {listed(names)} to compare, expected at least two densities: --density exact --density mine.fkf")
     densities = dict(find_density(name, sde) for name in names)
