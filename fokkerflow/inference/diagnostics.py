@@ -23,6 +23,9 @@ DIVERGENT = 1e-3
 STUCK = 1e-6
 """A chain whose standard deviation is below this share of that of all is one that did not move."""
 _LONG_TREE = 10
+ESCAPED = 1e4
+FAR = 1e30
+"""A parameter whose draws reach the first multiple of their lower quartile, in size, or of the second, is off to infinity."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,13 @@ def diagnose(data: Any) -> Diagnosis:
     }
     stats = data.get("sample_stats", None)
     diverging = None if stats is None or "diverging" not in stats else int(stats["diverging"].sum())
-    found = [*_stuck(values), *_disagreement(numbers), *_too_few(numbers, chains), *_divergences(diverging, chains * draws)]
+    found = [
+        *_escaped(values),
+        *_stuck(values),
+        *_disagreement(numbers),
+        *_too_few(numbers, chains),
+        *_divergences(diverging, chains * draws),
+    ]
     if stats is not None and "tree_depth" in stats:
         found += _long_trees(np.asarray(stats["tree_depth"].values))
     return Diagnosis(
@@ -125,6 +134,22 @@ def _r_hat(values: np.ndarray) -> float:
         half = values.shape[1] // 2
         values = values[0, : 2 * half].reshape(2, half)
     return float(arviz.rhat(values))
+
+
+def _escaped(values: Mapping[str, np.ndarray]) -> list[tuple[str, str]]:
+    """A chain in an improper posterior finds the infinite mass sooner or later, and never comes back."""
+    sizes = {name: np.abs(each) for name, each in values.items()}
+    usual = {name: min(np.quantile(size, 0.25), FAR) for name, size in sizes.items()}
+    far = {name: np.max(size) for name, size in sizes.items() if not np.max(size) < ESCAPED * usual[name]}
+    if not far:
+        return []
+    listed = ", ".join(f"{name} (to {value:.3g})" for name, value in far.items())
+    return [
+        (
+            f"Draws run away in {listed}: the data do not rule out values without bound, over which the prior is flat.",
+            f"Give a prior with bounds or a finite mass: Prior(sde, {{{next(iter(far))!r}: numpyro.distributions....}}).",
+        )
+    ]
 
 
 def _stuck(values: Mapping[str, np.ndarray]) -> list[tuple[str, str]]:

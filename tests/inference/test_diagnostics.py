@@ -51,6 +51,15 @@ def test_what_is_wrong_is_said_with_advice() -> None:
     assert "100% of the trajectories were cut off" in long.verdict
 
 
+@pytest.mark.parametrize("escaped", [1, 4])
+def test_draws_that_run_away_are_said_to(escaped: int) -> None:
+    values = np.exp(GOOD)
+    values[:escaped] *= 1e60
+    result = diagnose(chains(values))
+    assert "Draws run away in a (to " in result.verdict
+    assert "numpyro.distributions" in result.advice[0]
+
+
 def test_one_chain_is_compared_with_itself() -> None:
     drifting = GOOD[:1] + np.linspace(0, 3, 1000)
     assert diagnose(chains(GOOD[:1])).ok
