@@ -2,6 +2,7 @@
 
 import json
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -79,7 +80,7 @@ def test_dirac_start_concentrates_at_x0(width):
     assert np.max(np.abs(x)) < 7
     assert 0.3 < x.std() < 1.5
     exponent = -0.5 * (0.5 / 1.5 / width) ** 2  # what the Dirac layer makes of a distance 0.5, to a few per cent
-    assert 0.95 < jax.jit(flow.log_density)(x0 + 0.5, condition) / exponent < 1.3
+    assert 0.95 < eqx.filter_jit(flow.log_density)(x0 + 0.5, condition) / exponent < 1.3
 
 
 def test_approximate_draws_are_exact_for_one_layer_and_a_uniform_reference():
