@@ -10,17 +10,27 @@ With t the time to go, ``z = e^{-k3 t}`` and eta the conjugate of y, the varianc
 
 import mpmath as mp
 
-DIGITS = 70
-"""The series cancel: where the integrand has fallen by e^{-38}, up to forty digits are lost."""
+DIGITS = (70, 120, 200, 320)
+"""The series cancel, the more the shorter the gap and the lower the variance: more digits are taken until enough are left."""
+LOST = 1e-25
+"""Largest relative error of the Wronskian, which is -k1 (Abel), at which they are."""
 STEP, FINE = 0.06, 0.02
 """Of the trapezoidal rule: what is enough over the law of the paper, and where the integrand is narrow between slow tails."""
 
 
 def log_density_mp(x1, x0, dt, p, step=STEP):
     """log p(x1 | x0) as an mpf of some 14 digits."""
-    with mp.workdps(DIGITS):
-        numbers = [mp.mpf(float(a)) for a in (*x1, *x0, dt, *p)]
-        return _log_density(step, *numbers)
+    for digits in DIGITS:
+        with mp.workdps(digits):
+            try:
+                return _log_density(step, *(mp.mpf(float(a)) for a in (*x1, *x0, dt, *p)))
+            except TooFewDigitsError:
+                continue
+    raise TooFewDigitsError(f"The series lose all of {DIGITS[-1]} digits at x1 = {x1}, x0 = {x0}, dt = {dt}, p = {p}.")
+
+
+class TooFewDigitsError(ArithmeticError):
+    """The series have cancelled."""
 
 
 def _log_density(step, v1, o1, y1, v0, o0, y0, dt, k1, alpha1, sigma1, k2, alpha2, sigma2, k3, rho):
@@ -74,7 +84,7 @@ def _killed(v1, v0, dt, k1, alpha1, sigma1, k3, rho):
         """Value and slope in t at z = 1 and z = e^{-k3 dt} of the solution z^s sum_n c_n z^n."""
         linear, square = -eta * c * sigma1**2 / 2 / k3**2, -(eta**2) * r * sigma1**2 / 4 / k3**2
         coefficients, n = [mp.mpc(1)], 0
-        while n < 12 or abs(coefficients[-1]) + abs(coefficients[-2]) > mp.mpf(10) ** (-DIGITS - 8):
+        while n < 12 or abs(coefficients[-1]) + abs(coefficients[-2]) > mp.mpf(10) ** (-mp.mp.dps - 8):
             n += 1
             force = linear * coefficients[-1] + (square * coefficients[-2] if n > 1 else 0)
             coefficients.append(force / ((s + n) ** 2 - k1 / k3 * (s + n)))
@@ -90,6 +100,8 @@ def _killed(v1, v0, dt, k1, alpha1, sigma1, k3, rho):
         (f0, f0s), (f1, f1s) = series(mp.mpf(0), eta)
         (g0, g0s), (g1, g1s) = series(k1 / k3, eta)
         wronskian = f0 * g0s - f0s * g0
+        if not abs(wronskian / k1 + 1) < LOST:
+            raise TooFewDigitsError
         phi2, phi2s = (f0 * g1 - g0 * f1) / wronskian, (f0 * g1s - g0 * f1s) / wronskian
         phi1 = (g0s * f1 - f0s * g1) / wronskian
         if previous is None and phi2.real <= 0:
