@@ -4,14 +4,17 @@
 
 Heston's model, the paper's training law, gaps up to 0.5, a short training of the same length for every row. The anchor itself
 and the density form cannot be taken out of this trainer, in which the gap is an input: benchmarks/neural_galerkin.py has the
-paper's start beside the anchored one, for a march in time. With --record the answer is kept in results/ablation.json.
+paper's start beside the anchored one, for a march in time. Rows are kept in out/ablation.json as they come, and a run that was
+cut short goes on where it was; delete that file to start afresh. With --record the answer is kept in results/ablation.json.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,6 +28,7 @@ from fokkerflow.flow import weights
 from fokkerflow.flow.chart import Identity, Log, Power
 from fokkerflow.training import laws
 
+DONE = Path(__file__).parents[1] / "out" / "ablation.json"
 DT, BASE = 0.5, {"points": 5000, "iterations": 30}
 ROWS: Mapping[str, Mapping[str, Any]] = {
     "as it is": {},
@@ -72,11 +76,13 @@ def row(overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure() -> dict[str, Any]:
-    answer = {}
-    for name, overrides in ROWS.items():
+    answer: dict[str, Any] = json.loads(DONE.read_text()) if DONE.exists() else {}
+    for name in [name for name in ROWS if name not in answer]:
         started = time.perf_counter()
-        answer[name] = row(overrides)
+        answer[name] = row(ROWS[name])
         print(f"{name}: {answer[name]} ({time.perf_counter() - started:.0f} s)", file=sys.stderr, flush=True)
+        DONE.parent.mkdir(exist_ok=True)
+        DONE.write_text(json.dumps(answer, indent=2))
     return answer
 
 
