@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from fokkerflow.densities import Density, density  # noqa: E402
 from fokkerflow.sde.models import BDFS, SVCEV, Heston  # noqa: E402
-from tests.densities.bdfs_reference import log_density_mp  # noqa: E402
+from tests.densities.bdfs_reference import FINE, log_density_mp  # noqa: E402
 from tests.densities.laws import (  # noqa: E402
     draw_bdfs_parameters,
     draw_bdfs_transitions,
@@ -49,7 +49,7 @@ def bdfs(rng: np.random.Generator) -> dict[str, float]:
     p = draw_bdfs_parameters(rng, BATCH)
     x1, x0, dt = draw_bdfs_transitions(rng, p)
     rows = zip(*(a[:POINTS] for a in (x1, x0, dt, p)), strict=True)
-    expected = np.array([float(log_density_mp(*row)) for row in rows])
+    expected = np.array([float(log_density_mp(*row, FINE)) for row in rows])
     return microseconds(exact, x1, x0, dt, p) | relative(exact.log_prob_batch(x1, x0, dt, p)[:POINTS], expected)
 
 
